@@ -1,0 +1,4 @@
+package cabi
+
+// IDs of this part start at 900.
+var callsShape = []Call{}

@@ -1,0 +1,147 @@
+package cabi
+
+// Record tags. Append-only: a tag is never renumbered or given another meaning.
+//
+// V is a prefix varint (1 + 7 bits a byte, the number of zero bits at the bottom of the first byte tells how many
+// bytes follow; a zero byte is followed by 8 bytes as they are), Z the same of a zigzagged number, S is V(length)
+// and as many bytes, P is a path: V(bytes shared with the path before it in this thread), S(the rest). dt are
+// ticks since the thread's time cursor, which every dt and duration moves on.
+//
+// All that predicts (keys, the last path, the last pc) is forgotten at the start of a chunk and at TagSignal and
+// TagSigRet, so that a chunk can be read alone and a handler cannot disturb what it interrupted.
+const (
+	TagEnd     = 0  // never written; a zero byte is damage
+	TagKey     = 1  // V key-FirstKey, V call, Z pc - last pc, V object's uid, V object's number: (re)defines a key; its fields become 0
+	TagObject  = 2  // V uid, V number, V type, V address or fd, S detail: first sight of an object in this process
+	TagCPU     = 3  // V dt, V ns of CPU time that the thread has used, absolute
+	TagTime    = 4  // V ticks, absolute: sets the time cursor
+	TagSignal  = 5  // V dt, V signal, V call it interrupted (0: between two), Z si_code (0 when unknown), V si_pid
+	TagSigRet  = 6  // V dt, V signal: its handler returned
+	TagData    = 7  // S: input data of the event before
+	TagHash    = 8  // 8 bytes: xxhash64 of the data of the event before
+	TagBigData = 9  // V data chunk number, V length: input data of the event before, in a chunk of its own
+	TagThread  = 10 // V uid, V parent's uid, V which creation of the parent, V tid, V how (ThreadCreated …)
+	TagProc    = 11 // V number, V parent's number, V parent thread's uid, V which fork of that thread, V pid, V ppid, V how (ProcRoot …), S exe NUL cwd NUL args NUL-separated
+	TagModule  = 12 // V lowest address, V bytes, V load bias, S path, S build id
+	TagRSS     = 13 // V resident pages at the time cursor
+	TagMark    = 14 // V dt, V kind (MarkPoint …), S name
+	TagLeft    = 15 // V dt, V call, V ticks it began before that: a call that was left by a jump, an exception or cancellation
+	TagLost    = 16 // V reason (Lost…), V count
+	TagLevel   = 17 // V ticks, absolute, V level: switched from outside (control chunks)
+	TagInput   = 18 // S: structured result of the event before (struct stat, addresses, …), fields of V and Z as its row says
+	TagExit    = 19 // V dt, V how (Exit…), Z status, V rchar, V wchar, V own bytes written, V cpu ns of the process, V children's cpu ns
+	TagKept    = 20 // V dev, V ino, V size, V how (Kept…), S path
+	TagUnseen  = 21 // V what (Unseen…), V argument, S detail
+	TagFork    = 22 // V dt, V which fork of this thread, V child's pid, V how: a child exists that may never record an event
+	TagClock   = 23 // V ticks, V CLOCK_MONOTONIC ns, V CLOCK_REALTIME ns: read together; calibrates ticks
+	TagLimit   = 24 // first tag that is not defined yet
+)
+
+// Bits of an event's second varint, dt<<2 | these.
+const (
+	EvDuration = 1 // V duration follows
+	EvBody     = 2 // the mask byte follows
+)
+
+// Bits of an event's mask byte; each says that the field is not as predicted. Fields follow in this order.
+// ret, f1, f2 and f3 are predicted to be the key's last ones, seq to be the key's last + 1 (calls without order
+// have none); each is written as Z(actual - predicted).
+const (
+	MaskRet  = 1
+	MaskF1   = 2
+	MaskF2   = 4
+	MaskF3   = 8
+	MaskSeq  = 16
+	MaskTail = 32 // S: what the row says (paths, further numbers)
+	MaskNote = 64 // V note bits (Note…)
+)
+
+// Note bits of an event.
+const (
+	NoteWaited   = 1  // the object was held by another when the call began
+	NoteCut      = 2  // the tail or the data was cut at its bound
+	NoteVforked  = 4  // issued by a vforked child on its parent's stack
+	NoteDelayed  = 8  // begun later by an injected delay
+	NoteOnlyTime = 16 // its data could not be read
+)
+
+// How a thread came to be.
+const (
+	ThreadMain    = 0
+	ThreadCreated = 1
+	ThreadForked  = 2 // the one thread of a forked child
+	ThreadFound   = 3 // not created through a call we saw
+)
+
+// How a process came to be.
+const (
+	ProcRoot   = 0
+	ProcForked = 1
+	ProcExeced = 2 // a new program in a process of the run, or one spawned by it
+)
+
+// How a process ended.
+const (
+	ExitNormal = 0 // exit, or return from main
+	ExitQuick  = 1 // _exit, _Exit, quick_exit
+	ExitAbort  = 2
+	ExitExec   = 3
+	ExitSignal = 4 // found dead by a reader; status is unknown
+)
+
+// Marks.
+const (
+	MarkPoint = 0
+	MarkBegin = 1
+	MarkEnd   = 2
+)
+
+// What was lost.
+const (
+	LostWrite  = 1 // a chunk could not be written: errno in count
+	LostRing   = 2 // no shared memory for the ring: its tail cannot be recovered after a kill
+	LostThread = 3 // a thread could not be recorded
+	LostSignal = 4
+)
+
+// How an original file was kept.
+const (
+	KeptClone  = 0 // reflink
+	KeptCopy   = 1
+	KeptNot    = 2 // over the bound
+	KeptFailed = 3
+)
+
+// What cannot be seen.
+const (
+	UnseenStatic  = 1 // exec of a static program
+	UnseenSetuid  = 2 // exec of a set-uid or set-gid program
+	UnseenForeign = 3 // exec of a program of another architecture
+	UnseenUring   = 4
+	UnseenSyscall = 5 // syscall() with a number that is not recorded
+	UnseenFutex   = 6 // syscall(SYS_futex) on an object
+	UnseenGoLike  = 7 // exec of a program that issues its own system calls
+)
+
+// Kinds of objects. Append-only.
+const (
+	ObjNone       = 0
+	ObjMutex      = 1
+	ObjRwlock     = 2
+	ObjCond       = 3
+	ObjBarrier    = 4
+	ObjSem        = 5
+	ObjSpin       = 6
+	ObjOnce       = 7
+	ObjGuard      = 8
+	ObjStdio      = 9 // a FILE and its lock
+	ObjFd         = 10
+	ObjPath       = 11
+	ObjThread     = 12
+	ObjProcess    = 13
+	ObjClock      = 14
+	ObjTimer      = 15
+	ObjFutex      = 16
+	ObjRandState  = 17
+	ObjSharedSync = 18 // a synchronisation object in memory shared by processes
+)

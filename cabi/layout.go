@@ -1,0 +1,146 @@
+// Package cabi is the contract between the C inside the traced program and the Go outside of it: the table of
+// intercepted functions (calls*.go), the layout of what both sides map or write (layout.go), and the kinds of
+// records (events.go). It imports nothing of ours. tools/gen prints the C headers from it; the C compiler
+// asserts sizes and offsets, so the layout is stated here and nowhere else.
+package cabi
+
+// Sizes and limits that both sides use. gen prints each as `#define PROPHET_<NAME>`.
+const (
+	ChunkMagic   = 0x31485050 // "PPH1", little-endian, at the start of every chunk
+	ControlMagic = 0x314c5443484f5250
+	OwnersAt     = 4096                   // in the file `control`: one u32 a slot, the pid that uses it
+	KnownAt      = OwnersAt + SlotsMax*4  // one u64 a file that the run has kept or created
+	ControlSize  = KnownAt + KnownFiles*8 // the mapped file `control`: Control, owners, known files
+	SlotSize     = 64 << 10
+	SlotHeader   = 192 // a Slot, then the ring's payload up to SlotSize
+	ChunkHeader  = 64
+	RingCap      = SlotSize - SlotHeader - ChunkHeader
+	RecordMax    = 8 << 10 // no single commit is longer
+	RingLimit    = RingCap - RecordMax
+	SlotsMax     = 16384
+	StreamFiles  = 32      // stream-00 … stream-31; a process appends to the one of its number modulo this
+	ChunkMax     = 1 << 24 // payload of one chunk; readers refuse longer ones
+	InlineData   = 2048    // longer input data goes into a data chunk of its own
+	TailMax      = 3584    // longest tail of one event; longer text is cut and flagged
+	KnownFiles   = 8192
+	KeySlots     = 512 // entries of a thread's key cache, and so the number of keys of one chunk
+	FirstKey     = 32  // record tags below this are control records, the rest are keys
+	DelaySlots   = 8
+)
+
+// Chunk kinds.
+const (
+	ChunkEvents  = 1 // records of one thread
+	ChunkData    = 2 // the bytes of one input, named by a BIGDATA record
+	ChunkControl = 3 // records that belong to the run (a change of level from outside)
+)
+
+// Chunk flags.
+const (
+	ChunkOnBehalf  = 1 // written by another thread than the one whose records it holds
+	ChunkRecovered = 2 // written after the process had ended, from its shared memory
+	ChunkLast      = 4 // the thread wrote it when it ended
+)
+
+// Chunk is the header of every chunk in a stream file; its payload follows. Little-endian, as everything here.
+type Chunk struct {
+	Magic   uint32
+	Kind    uint16
+	Flags   uint16
+	Len     uint32 // bytes of payload
+	UID     uint32 // the thread, by its number in the run
+	Seq     uint64 // of the thread's chunks of this kind, from 0; doubles (see ChunkOnBehalf) have one number
+	Base    uint64 // ticks; the first record's time is relative to it
+	Proc    uint32 // the process, by its number in the run
+	Version uint32 // FormatVersion
+	Pad     uint64
+	Sum     uint64 // xxhash64 of the payload
+	HeadSum uint64 // xxhash64 of the 56 bytes before
+}
+
+// Slot is the head of one thread's ring in the run's shared-memory file, written by its thread; who owns it is
+// in the table of owners in `control` (Owner here is its copy, left for recovery). Pos is committed by one instruction (see shim/ring.h); bytes below it never change until
+// Gen changes.
+type Slot struct {
+	Owner  uint32 // pid, 0 when free
+	TID    uint32
+	UID    uint32
+	Proc   uint32
+	Pos    uint64 // bytes of payload committed
+	Seq    uint64 // number of the chunk being filled
+	Base   uint64 // ticks at the chunk's start
+	Gen    uint64 // odd while the owner flushes; changes with every flush
+	Start  uint64 // start time of the process (field 22 of /proc/PID/stat), against reuse of pids
+	State  uint32 // SlotLive …
+	Flags  uint32
+	Call   uint32 // call the thread is inside of, 0 when none (for status only)
+	Pad0   uint32
+	Begin  uint64 // ticks when it entered
+	Pads   [96]byte
+	Unused uint64
+}
+
+// Slot states.
+const (
+	SlotFree   = 0
+	SlotLive   = 1
+	SlotEnding = 2 // the thread's start routine has returned; destructors may still run
+)
+
+// Levels: a bit a class (1 << Class), so that switching costs the program one load it does anyway.
+const (
+	LevelOff  = 0
+	LevelFull = 0xffffffff
+)
+
+// How much of the inputs is kept.
+const (
+	InputsNone    = 0
+	InputsHash    = 1
+	InputsFull    = 2
+	InputsDefault = 3
+)
+
+// Delay is one entry of the slot for injected delays: the Nth event of Call (0: any) in thread UID (0: any)
+// waits NS before it begins. Count is the recorder's.
+type Delay struct {
+	Call  uint32
+	UID   uint32
+	Nth   uint64
+	NS    uint64
+	Count uint64
+}
+
+// Control is the head of the file `control`, mapped by every process of the run and by whoever steers it.
+type Control struct {
+	Magic     uint64
+	Version   uint32
+	Size      uint32
+	Tag       uint64 // random name of the run; also in PROPHET_RUN
+	Level     uint32 // what is recorded: a bit a class
+	Fast      uint32 // the same, or 0 when every call must take the slow path (serial, delays)
+	Inputs    uint32
+	Serial    uint32 // 1: one token for all threads
+	Flight    uint64 // bytes of the flight recorder, 0 when streams are written as usual
+	FlightPos uint64 // chunks ever put into the flight area
+	NextProc  uint32
+	NextUID   uint32
+	NextSlot  uint32 // where to look for a free slot first
+	SlotsEnd  uint32 // slots at and above this were never used
+	Live      uint32 // slots in use
+	Ended     uint32 // 1: completed by a command; late processes must not write
+	TicksHz   uint64 // 0 until measured
+	Ticks0    uint64 // ticks, CLOCK_MONOTONIC and CLOCK_REALTIME ns at the start of the run
+	Mono0     uint64
+	Real0     uint64
+	Token     uint32 // serial: tid of the holder, 0 when free
+	Turn      uint32 // serial: grows at each hand-over; waiters sleep on it
+	Waiters   uint32
+	Broken    uint32 // serial: times the token was taken from a thread that did not hand it over
+	KeepMax   uint64 // bytes of one file kept before its first change
+	KeepLeft  uint64 // bytes that may still be kept
+	Delayed   uint32 // how many of Delays are set
+	Lost      uint32 // things lost (chunks, data); the streams say which
+	Delays    [8]Delay
+	ShmName   [64]byte // of the rings' file under the per-user directory, NUL-terminated
+}
