@@ -1,0 +1,155 @@
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// MetaMax bounds meta.json; a longer one is damage.
+const MetaMax = 16 << 20
+
+// States of a trace.
+const (
+	StateRecording = "recording"
+	StateComplete  = "complete"
+)
+
+// Meta is meta.json. The first process of the run writes it up to TicksHz; who completes the trace adds the rest.
+type Meta struct {
+	Format  int      `json:"format"`
+	Prophet string   `json:"prophet"`
+	State   string   `json:"state"`
+	Run     string   `json:"run"` // tag, 16 hex digits
+	Command []string `json:"command"`
+	Exe     string   `json:"exe"`
+	Cwd     string   `json:"cwd"`
+	Env     []string `json:"env"` // names only
+	Machine Machine  `json:"machine"`
+	Options Options  `json:"options"`
+	StartNS int64    `json:"start_realtime_ns"`
+	TicksHz uint64   `json:"ticks_hz"` // 0: not known
+	Ended   *Ended   `json:"ended,omitempty"`
+	Totals  *Totals  `json:"totals,omitempty"`
+	Cover   *Cover   `json:"coverage,omitempty"`
+}
+
+// Machine is what the run ran on.
+type Machine struct {
+	Sysname     string `json:"sysname"`
+	Release     string `json:"release"`
+	Version     string `json:"version"`
+	Arch        string `json:"arch"`
+	Nodename    string `json:"nodename"`
+	CPUs        int    `json:"cpus"`
+	MemoryBytes int64  `json:"memory_bytes"`
+	PageSize    int    `json:"page_size"`
+	BootID      string `json:"boot_id"`
+}
+
+// Options is how it was recorded.
+type Options struct {
+	Inputs  string `json:"inputs"`
+	Level   string `json:"level"`
+	Serial  bool   `json:"serial"`
+	Flight  int64  `json:"flight"`
+	KeepMax int64  `json:"keep_max,omitempty"`
+}
+
+// Ended is how and when the run ended.
+type Ended struct {
+	How       string `json:"how"`              // exit, quick, abort, exec, signal, unknown
+	Status    int64  `json:"status"`           // of the first process, when How is exit or quick
+	Signal    string `json:"signal,omitempty"` // that ended it, when whoever recorded it knows
+	At        int64  `json:"duration_ns"`      // from the start of the run to its last event
+	Recovered bool   `json:"recovered"`        // a part comes from the shared memory of processes that were killed
+}
+
+// Totals are counts over the whole trace.
+type Totals struct {
+	Processes   int              `json:"processes"`
+	Threads     int              `json:"threads"`
+	Events      uint64           `json:"events"`
+	ByClass     map[string]int64 `json:"events_by_class,omitempty"`
+	Chunks      int              `json:"chunks"`
+	Bytes       int64            `json:"trace_bytes"` // without inputs and hashes
+	InputBytes  int64            `json:"input_bytes"`
+	HashBytes   int64            `json:"hash_bytes"`
+	KeptBytes   int64            `json:"kept_bytes"`
+	Lost        uint64           `json:"lost"`
+	Damaged     int              `json:"damaged"`
+	PerEvent    float64          `json:"bytes_per_event"`
+	PackedBytes int64            `json:"packed_bytes,omitempty"`
+}
+
+// Cover is how much of what the kernel counted the events explain.
+type Cover struct {
+	ReadBytes   uint64 `json:"read_bytes"` // the kernel's count
+	ReadSeen    uint64 `json:"read_bytes_explained"`
+	WriteBytes  uint64 `json:"write_bytes"`
+	WriteSeen   uint64 `json:"write_bytes_explained"`
+	CPUNS       uint64 `json:"cpu_ns"`
+	CPUSeen     uint64 `json:"cpu_ns_explained"`
+	NoExit      int    `json:"processes_without_counts"` // ended without telling
+	UnseenCount uint64 `json:"unseen"`
+}
+
+// ParseMeta reads meta.json.
+func ParseMeta(b []byte) (*Meta, error) {
+	var m Meta
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, err
+	}
+	return &m, nil
+}
+
+func readMetaFile(dir string) (*Meta, error) {
+	f, err := os.Open(filepath.Join(dir, "meta.json"))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &Damage{"meta.json", 0, "is missing"}
+		}
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, MetaMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("read meta.json: %w", err)
+	}
+	if len(b) > MetaMax {
+		return nil, &Damage{"meta.json", MetaMax, "is longer than any may be"}
+	}
+	m, err := ParseMeta(b)
+	if err != nil {
+		return nil, &Damage{"meta.json", 0, err.Error()}
+	}
+	return m, nil
+}
+
+// WriteMeta replaces meta.json in dir, whole or not at all.
+func WriteMeta(dir string, m *Meta) error {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".meta-*") // 0600
+	if err != nil {
+		return fmt.Errorf("write meta.json: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, "meta.json"))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("write meta.json: %w", err)
+	}
+	return nil
+}

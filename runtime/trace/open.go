@@ -1,0 +1,245 @@
+package trace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"prophet/cabi"
+)
+
+// Trace is an open trace. It may be used by many goroutines at once.
+type Trace struct {
+	Path    string
+	Packed  bool
+	Meta    *Meta
+	Clock   Clock
+	Procs   []*Proc   // by number
+	Threads []*Thread // by UID
+	Damage  []error   // found while opening: meta.json, headers
+
+	src     source
+	byUID   map[uint32]*Thread
+	procs   map[uint32]*Proc
+	data    []chunkRef // ChunkData, by thread and number
+	control []chunkRef
+	points  []ClockPoint
+}
+
+// ErrNoTrace says that the path is no trace at all.
+var ErrNoTrace = errors.New("not a trace (a directory NAME.prophet with meta.json, or what `prophet pack` made of one)")
+
+// maxDamage bounds how much damage is kept in memory; the rest is only counted by Verify.
+const maxDamage = 1000
+
+// Option changes how a trace is opened.
+type Option func(*options)
+
+type options struct {
+	mem  []MemChunk
+	tick uint64
+}
+
+// WithChunks adds chunks that are not in the trace's files yet: what live threads have in their rings.
+func WithChunks(c []MemChunk) Option { return func(o *options) { o.mem = c } }
+
+// WithTicksHz is the rate to use where the trace does not tell.
+func WithTicksHz(hz uint64) Option { return func(o *options) { o.tick = hz } }
+
+// Open opens a trace, a directory or packed. Damage in it is no error: it is in Trace.Damage.
+func Open(path string, opts ...Option) (*Trace, error) {
+	var o options
+	for _, f := range opts {
+		f(&o)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trace{Path: path, procs: map[uint32]*Proc{}, byUID: map[uint32]*Thread{}}
+	var refs []chunkRef
+	switch {
+	case st.IsDir():
+		t.Meta, err = readMetaFile(path)
+		if err != nil && !IsDamage(err) {
+			return nil, err
+		}
+		if err != nil {
+			t.addDamage(err)
+		}
+		var d *dirSource
+		if d, refs, err = openDir(path, t.addDamage); err != nil {
+			return nil, err
+		}
+		if t.Meta == nil && len(refs) == 0 && !anyStream(d) {
+			d.close()
+			return nil, fmt.Errorf("%s: %w", path, ErrNoTrace)
+		}
+		d.mem = o.mem
+		for i := range o.mem {
+			r := refOf(o.mem[i].Header, fileMem, int64(i))
+			r.len = uint32(len(o.mem[i].Payload))
+			refs = append(refs, r)
+		}
+		t.src = d
+	case st.Mode().IsRegular():
+		t.Packed = true
+		var p *packedSource
+		if p, refs, err = openPacked(path, t); err != nil {
+			return nil, err
+		}
+		t.src = p
+	default:
+		return nil, fmt.Errorf("%s: %w", path, ErrNoTrace)
+	}
+	if t.Meta == nil {
+		t.Meta = &Meta{}
+	}
+	t.build(order(refs))
+	t.survey(o.tick)
+	return t, nil
+}
+
+func anyStream(d *dirSource) bool {
+	for _, f := range d.files {
+		if f != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Close releases the files.
+func (t *Trace) Close() error { return t.src.close() }
+
+func (t *Trace) addDamage(err error) {
+	if len(t.Damage) < maxDamage {
+		t.Damage = append(t.Damage, err)
+	}
+}
+
+// build makes threads of the sorted chunks.
+func (t *Trace) build(refs []chunkRef) {
+	for i := 0; i < len(refs); {
+		r := &refs[i]
+		j := i + 1
+		for j < len(refs) && refs[j].kind == r.kind && refs[j].uid == r.uid {
+			j++
+		}
+		switch r.kind {
+		case cabi.ChunkEvents:
+			th := &Thread{UID: r.uid, Proc: t.proc(r.proc), chunks: refs[i:j:j], Chunks: j - i, First: r.base}
+			for k := i; k < j; k++ {
+				th.Bytes += int64(refs[k].len) + cabi.ChunkHeader
+			}
+			th.Tail = refs[j-1].flag&cabi.ChunkLast != 0
+			if th.Proc.born == 0 || r.base < th.Proc.born {
+				th.Proc.born = r.base
+			}
+			t.Threads = append(t.Threads, th)
+			t.byUID[r.uid] = th
+		case cabi.ChunkData:
+			t.data = append(t.data, refs[i:j]...)
+		default:
+			t.control = append(t.control, refs[i:j]...)
+		}
+		i = j
+	}
+}
+
+// surveyRecords is how far into a thread's first chunk its introduction may reach.
+const surveyRecords = 4096
+
+// survey reads what the first chunks say about processes, threads, modules and clocks, and the last ones about the
+// clock where meta.json does not know its rate yet.
+func (t *Trace) survey(hz uint64) {
+	var d Decoder
+	var r Record
+	var buf []byte
+	look := func(th *Thread, ref *chunkRef, most, events int) {
+		b, err := t.src.load(ref, buf)
+		if err != nil {
+			return // whoever reads the thread will be told
+		}
+		buf = b
+		d.reset(b, int(ref.len), ref.base)
+		for ; most > 0 && d.Next(&r); most-- {
+			if r.Tag != TagEvent {
+				t.learn(th, &r)
+			} else if events--; events < 0 {
+				break
+			}
+		}
+	}
+	t0 := uint64(1<<64 - 1)
+	for _, th := range t.Threads {
+		t0 = min(t0, th.First)
+		look(th, &th.chunks[0], surveyRecords, 8)
+	}
+	if t.Meta.TicksHz != 0 {
+		hz = t.Meta.TicksHz
+	} else {
+		late := slices.Clone(t.Threads)
+		slices.SortFunc(late, func(a, b *Thread) int {
+			return cmp.Compare(b.chunks[len(b.chunks)-1].base, a.chunks[len(a.chunks)-1].base)
+		})
+		for i, th := range late {
+			if i < 8 || th.UID <= 1 {
+				look(th, &th.chunks[len(th.chunks)-1], 1<<30, 1<<30)
+			}
+		}
+		if c := Calibrate(t.points); c != 0 {
+			hz = c
+		}
+	}
+	for _, p := range t.points {
+		t0 = min(t0, p.Ticks)
+	}
+	t.Clock = NewClock(t0, hz)
+	for i := range t.points {
+		if p := t.points[i]; p.Ticks == t0 {
+			t.Clock.Real0 = int64(p.Real)
+		}
+	}
+	if t.Clock.Real0 == 0 {
+		t.Clock.Real0 = t.Meta.StartNS
+	}
+	for _, p := range t.procs {
+		t.Procs = append(t.Procs, p)
+	}
+	slices.SortFunc(t.Procs, func(a, b *Proc) int { return cmp.Compare(a.Number, b.Number) })
+	t.nameAll()
+}
+
+// Calibrated reports whether the rate of the ticks is known.
+func (t *Trace) Calibrated() bool { return t.Clock.Hz != 1e9 || Calibrate(t.points) != 0 || t.Meta.TicksHz != 0 }
+
+// ThreadByUID returns a thread, or nil.
+func (t *Trace) ThreadByUID(uid uint32) *Thread { return t.byUID[uid] }
+
+// ThreadByName returns the thread of that stable name, or nil.
+func (t *Trace) ThreadByName(name string) *Thread {
+	for _, th := range t.Threads {
+		if th.Name == name {
+			return th
+		}
+	}
+	return nil
+}
+
+// Data returns the bytes of a data chunk: the input that a TagBigData record of the thread names.
+func (t *Trace) Data(uid uint32, seq uint64) ([]byte, error) {
+	i, ok := slices.BinarySearchFunc(t.data, chunkRef{uid: uid, seq: seq}, func(a, b chunkRef) int {
+		return cmp.Or(cmp.Compare(a.uid, b.uid), cmp.Compare(a.seq, b.seq))
+	})
+	if !ok {
+		return nil, &Damage{"data", 0, fmt.Sprintf("data chunk %d of thread %d is missing", seq, uid)}
+	}
+	b, err := t.src.load(&t.data[i], nil)
+	if err != nil {
+		return nil, err
+	}
+	return b[:t.data[i].len], nil
+}

@@ -1,0 +1,9 @@
+/* See boot.c. */
+#ifndef SHIM_BOOT_H
+#define SHIM_BOOT_H
+
+#include "platform.h"
+
+HIDDEN int shim_wake_go(void); /* starts the Go runtime of this library unless it runs */
+
+#endif

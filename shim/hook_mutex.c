@@ -1,0 +1,172 @@
+/* Mutexes: the hottest events there are. An uncontended lock or unlock whose key predicts it takes the path at the
+ * top, inlined: one stamp, two or three bytes. Everything else goes through the common shape.
+ *
+ * The order number is taken while the mutex is held; an unlock has none, it lies between two acquisitions.
+ */
+#include "wrap.h"
+#include <threads.h>
+
+/* Writes an event that is as predicted: key and time. 0: it is not, take the common way. */
+static inline int as_predicted(struct thr *t, u64 id, u64 sc, u64 addr, u64 seq, u64 now)
+{
+	struct key *k = &t->keys[key_slot(id, sc)];
+	struct slot *s = t->slot;
+	u64 pos = s->pos, last, dt, word, v;
+	u32 bits, n;
+	u8 *p;
+	barrier();
+	last = t->last;
+	dt = now - last;
+	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 != addr || k->num >= 128 - PROPHET_FirstKey))
+		return 0;
+	if (unlikely((seq != 0 && seq != k->seq + 1) || k->ret != 0 || dt > shim_gap_ticks() || pos > PROPHET_RingLimit))
+		return 0;
+	v = dt << 2;
+	bits = 64 - (u32)__builtin_clzll(v | 1);
+	n = (bits * 9 + 63) >> 6;
+	word = ((v << n | 1ull << (n - 1)) << 8) | (PROPHET_FirstKey + k->num) << 1 | 1;
+	p = t->ring + pos;
+	__builtin_memcpy(p, &word, 8);
+	t->last = now;
+	if (unlikely(!shim_commit_at(&s->pos, pos, pos + 1 + n)))
+		return 0;
+	if (seq)
+		k->seq = seq;
+	return 1;
+}
+
+static void common(struct thr *t, u32 call, void *pc, pthread_mutex_t *m, u64 id, u64 seq, i64 ret, u64 begin, u64 end)
+{
+	struct ev e;
+	e.t = t;
+	e.call = call;
+	e.pc = pc;
+	e.obj = id;
+	e.seq = seq;
+	e.ret = ret;
+	e.f1 = (u64)m;
+	e.f2 = e.f3 = 0;
+	e.note = end != begin ? PROPHET_NoteWaited : 0;
+	e.nparts = e.data_kind = e.inlen = 0;
+	e.begin = begin;
+	e.end = end;
+	shim_commit(&e);
+}
+
+static inline int acquired(int r)
+{
+	return r == 0 || r == EOWNERDEAD;
+}
+
+typedef int (*lock_fn)(pthread_mutex_t *);
+
+/* Held by another, robust, shared, serial, not recorded, first event of a thread: all that is not the top. */
+static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, call, CLASS_sync, pc))
+		return real(m);
+	if (m->__data.__lock)
+		e.note = PROPHET_NoteWaited;
+	r = real(m);
+	shim_end(&e, e.note & PROPHET_NoteWaited);
+	e.ret = r;
+	e.obj = shim_mutex_name(e.t, m, acquired(r));
+	e.f1 = (u64)m;
+	if (acquired(r))
+		e.seq = shim_mutex_next(e.t, m);
+	shim_done(&e);
+	return r;
+}
+
+static inline int lock(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+{
+	struct thr *t = shim_self.thr;
+	struct mutex_words *w;
+	u64 now, seq;
+	int r;
+	if (unlikely(!t || !(t->gate & shim_ctl.fast & 1u << CLASS_sync)))
+		return lock_slow(real, call, m, pc);
+	if (unlikely(m->__data.__lock != 0 || m->__data.__kind & (MUTEX_ROBUST | MUTEX_SHARED)))
+		return lock_slow(real, call, m, pc);
+	r = real(m);
+	w = mutex_words(m);
+	now = shim_ticks();
+	if (unlikely(r != 0 || w->id == 0 || (w->seq ^ mutex_mark(m)) >> 48)) {
+		u64 id = shim_mutex_name(t, m, acquired(r));
+		common(t, call, pc, m, id, acquired(r) ? shim_mutex_next(t, m) : 0, r, now, now);
+		return r;
+	}
+	seq = ++w->seq & MUTEX_SEQ;
+	if (unlikely(!as_predicted(t, w->id, key_sc(pc, call), (u64)m, seq, now)))
+		common(t, call, pc, m, w->id, seq, 0, now, now);
+	return 0;
+}
+
+static NOINLINE int unlock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+{
+	struct ev e;
+	u64 id;
+	int r;
+	if (!shim_begin(&e, call, CLASS_sync, pc))
+		return real(m);
+	id = shim_mutex_name(e.t, m, 1);
+	r = real(m);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = r;
+	e.obj = id;
+	e.f1 = (u64)m;
+	shim_done(&e);
+	return r;
+}
+
+/* The name is read before, since another may free the mutex after; it is written after, so that nobody waits for it. */
+static inline int unlock(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+{
+	struct thr *t = shim_self.thr;
+	u64 id, now;
+	int r;
+	if (unlikely(!t || !(t->gate & shim_ctl.fast & 1u << CLASS_sync) || m->__data.__kind & (MUTEX_ROBUST | MUTEX_SHARED)))
+		return unlock_slow(real, call, m, pc);
+	id = mutex_words(m)->id;
+	if (unlikely(id == 0))
+		return unlock_slow(real, call, m, pc);
+	now = shim_ticks();
+	r = real(m);
+	if (unlikely(r != 0 || !as_predicted(t, id, key_sc(pc, call), (u64)m, 0, now)))
+		common(t, call, pc, m, id, 0, r, now, now);
+	return r;
+}
+
+static inline int try(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, call, CLASS_sync, pc))
+		return real(m);
+	r = real(m);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = r;
+	e.obj = shim_mutex_name(e.t, m, acquired(r));
+	e.f1 = (u64)m;
+	if (acquired(r))
+		e.seq = shim_mutex_next(e.t, m);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
+{
+	return lock(REAL(pthread_mutex_lock), CALL_pthread_mutex_lock, m, CALLER());
+}
+
+EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	return unlock(REAL(pthread_mutex_unlock), CALL_pthread_mutex_unlock, m, CALLER());
+}
+
+EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
+{
+	return try(REAL(pthread_mutex_trylock), CALL_pthread_mutex_trylock, m, CALLER());
+}

@@ -1,0 +1,150 @@
+/* See minlibc.h. */
+#include "minlibc.h"
+
+void shim_text(struct text *t, char *buf, u32 cap)
+{
+	t->buf = buf;
+	t->cap = cap;
+	t->len = t->cut = 0;
+	buf[0] = 0;
+}
+
+void shim_putn(struct text *t, const char *s, size_t n)
+{
+	if (n >= t->cap - t->len) {
+		n = t->cap - t->len - 1;
+		t->cut = 1;
+	}
+	shim_copy(t->buf + t->len, s, n);
+	t->len += n;
+	t->buf[t->len] = 0;
+}
+
+void shim_put(struct text *t, const char *s)
+{
+	shim_putn(t, s, shim_len(s));
+}
+
+void shim_putd(struct text *t, i64 v)
+{
+	char b[24], *p = b + sizeof b;
+	u64 u = v < 0 ? 0 - (u64)v : (u64)v;
+	do
+		*--p = (char)('0' + u % 10);
+	while (u /= 10);
+	if (v < 0)
+		*--p = '-';
+	shim_putn(t, p, (size_t)(b + sizeof b - p));
+}
+
+void shim_putx(struct text *t, u64 v, int digits)
+{
+	char b[16];
+	int i;
+	for (i = digits - 1; i >= 0; i--, v >>= 4)
+		b[i] = "0123456789abcdef"[v & 15];
+	shim_putn(t, b, (size_t)digits);
+}
+
+void shim_putjson(struct text *t, const char *s)
+{
+	shim_putn(t, "\"", 1);
+	for (; *s; s++) {
+		u8 c = (u8)*s;
+		if (c == '"' || c == '\\') {
+			shim_putn(t, "\\", 1);
+			shim_putn(t, s, 1);
+		} else if (c < 0x20 || c == 0x7f) {
+			shim_put(t, "\\u00");
+			shim_putx(t, c, 2);
+		} else {
+			shim_putn(t, s, 1);
+		}
+	}
+	shim_putn(t, "\"", 1);
+}
+
+u64 shim_parse(const char *s, const char **end)
+{
+	u64 v = 0;
+	while (*s >= '0' && *s <= '9')
+		v = v * 10 + (u64)(*s++ - '0');
+	if (end)
+		*end = s;
+	return v;
+}
+
+const char *shim_getenv(char **envp, const char *name)
+{
+	size_t n = shim_len(name);
+	if (!envp)
+		return 0;
+	for (; *envp; envp++)
+		if (shim_starts(*envp, name) && (*envp)[n] == '=')
+			return *envp + n + 1;
+	return 0;
+}
+
+/* XXH64, from its published description. */
+#define P1 0x9E3779B185EBCA87ull
+#define P2 0xC2B2AE3D27D4EB4Full
+#define P3 0x165667B19E3779F9ull
+#define P4 0x85EBCA77C2B2AE63ull
+#define P5 0x27D4EB2F165667C5ull
+
+static inline u64 rotl(u64 x, int r)
+{
+	return x << r | x >> (64 - r);
+}
+
+static inline u64 load64(const u8 *p)
+{
+	u64 v;
+	__builtin_memcpy(&v, p, 8);
+	return v;
+}
+
+static inline u64 mix(u64 acc, u64 in)
+{
+	return rotl(acc + in * P2, 31) * P1;
+}
+
+static inline u64 fold(u64 h, u64 v)
+{
+	return (h ^ mix(0, v)) * P1 + P4;
+}
+
+u64 shim_hash64(const void *data, size_t n, u64 seed)
+{
+	const u8 *p = data, *end = p + n;
+	u64 h;
+	if (n >= 32) {
+		u64 a = seed + P1 + P2, b = seed + P2, c = seed, d = seed - P1;
+		const u8 *last = end - 32;
+		do {
+			a = mix(a, load64(p));
+			b = mix(b, load64(p + 8));
+			c = mix(c, load64(p + 16));
+			d = mix(d, load64(p + 24));
+			p += 32;
+		} while (p <= last);
+		h = rotl(a, 1) + rotl(b, 7) + rotl(c, 12) + rotl(d, 18);
+		h = fold(fold(fold(fold(h, a), b), c), d);
+	} else {
+		h = seed + P5;
+	}
+	h += n;
+	for (; end - p >= 8; p += 8)
+		h = rotl(h ^ mix(0, load64(p)), 27) * P1 + P4;
+	if (end - p >= 4) {
+		u32 w;
+		__builtin_memcpy(&w, p, 4);
+		h = rotl(h ^ (w * P1), 23) * P2 + P3;
+		p += 4;
+	}
+	for (; p < end; p++)
+		h = rotl(h ^ (*p * P5), 11) * P1;
+	h = (h ^ h >> 33) * P2;
+	h = (h ^ h >> 29) * P3;
+	return h ^ h >> 32;
+}

@@ -1,0 +1,57 @@
+/* The few functions of a libc that we may use anywhere. See rules.h, 3. */
+#ifndef SHIM_MINLIBC_H
+#define SHIM_MINLIBC_H
+
+#include "platform.h"
+
+static inline size_t shim_len(const char *s)
+{
+	size_t n = 0;
+	while (s[n])
+		n++;
+	return n;
+}
+
+static inline int shim_same(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
+/* Whether s begins with prefix. */
+static inline int shim_starts(const char *s, const char *prefix)
+{
+	while (*prefix)
+		if (*s++ != *prefix++)
+			return 0;
+	return 1;
+}
+
+static inline void shim_copy(void *to, const void *from, size_t n)
+{
+	__builtin_memcpy(to, from, n);
+}
+
+static inline void shim_zero(void *to, size_t n)
+{
+	__builtin_memset(to, 0, n);
+}
+
+/* A bounded text that is built piece by piece and always NUL-terminated; cut says that something did not fit. */
+struct text {
+	char *buf;
+	u32 cap, len, cut;
+};
+
+HIDDEN void shim_text(struct text *t, char *buf, u32 cap);
+HIDDEN void shim_put(struct text *t, const char *s);
+HIDDEN void shim_putn(struct text *t, const char *s, size_t n);
+HIDDEN void shim_putd(struct text *t, i64 v);
+HIDDEN void shim_putx(struct text *t, u64 v, int digits);
+HIDDEN void shim_putjson(struct text *t, const char *s); /* quoted and escaped */
+HIDDEN u64 shim_parse(const char *s, const char **end);
+HIDDEN u64 shim_hash64(const void *p, size_t n, u64 seed); /* XXH64 */
+HIDDEN const char *shim_getenv(char **envp, const char *name);
+
+#endif

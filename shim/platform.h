@@ -1,0 +1,122 @@
+/* What differs between machines, in one place: raw system calls, ticks, the commit instruction.
+ *
+ * Rules: no other file in shim has an #if on the architecture. Nothing here touches errno or calls libc, so
+ * everything may be used before our constructor, after our destructors and in signal handlers.
+ */
+#ifndef SHIM_PLATFORM_H
+#define SHIM_PLATFORM_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t i64;
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define HIDDEN __attribute__((visibility("hidden")))
+#define EXPORT __attribute__((visibility("default")))
+#define NOINLINE __attribute__((noinline))
+#define COLD __attribute__((noinline, cold))
+#define CALLER() __builtin_return_address(0)
+#define barrier() __asm__ volatile("" ::: "memory")
+
+#if defined(__x86_64__)
+
+#define SHIM_ARCH "x86_64"
+#define SHIM_ELF_MACHINE 62
+
+static inline u64 shim_ticks(void)
+{
+	u32 lo, hi;
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	return ((u64)hi << 32) | lo;
+}
+
+static inline void shim_pause(void)
+{
+	__asm__ volatile("pause");
+}
+
+/* Commit: atomic against signal handlers of the same thread only, hence no lock prefix. */
+static inline int shim_commit_at(u64 *p, u64 was, u64 is)
+{
+	u8 ok;
+	__asm__ volatile("cmpxchgq %3, %1" : "=@ccz"(ok), "+m"(*p), "+a"(was) : "r"(is) : "memory");
+	return ok;
+}
+
+static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	long r;
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	__asm__ volatile("syscall"
+			 : "=a"(r)
+			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return r;
+}
+
+#elif defined(__aarch64__)
+
+#define SHIM_ARCH "aarch64"
+#define SHIM_ELF_MACHINE 183
+
+static inline u64 shim_ticks(void)
+{
+	u64 v;
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+	return v;
+}
+
+static inline void shim_pause(void)
+{
+	__asm__ volatile("yield");
+}
+
+static inline int shim_commit_at(u64 *p, u64 was, u64 is)
+{
+	return __atomic_compare_exchange_n(p, &was, is, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long x8 __asm__("x8") = n;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+	__asm__ volatile("svc #0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
+	return x0;
+}
+
+#else
+#error "prophet knows amd64 and arm64"
+#endif
+
+#define SYS_PICK(_0, _1, _2, _3, _4, _5, _6, N, ...) N
+#define sys_1(n) sys6(n, 0, 0, 0, 0, 0, 0)
+#define sys_2(n, a) sys6(n, (long)(a), 0, 0, 0, 0, 0)
+#define sys_3(n, a, b) sys6(n, (long)(a), (long)(b), 0, 0, 0, 0)
+#define sys_4(n, a, b, c) sys6(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+#define sys_5(n, a, b, c, d) sys6(n, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define sys_6(n, a, b, c, d, e) sys6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+#define sys_7(n, a, b, c, d, e, f) sys6(n, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+/* sys(SYS_x, args…): the kernel's answer, -errno on error; errno is not touched. */
+#define sys(...) SYS_PICK(__VA_ARGS__, sys_7, sys_6, sys_5, sys_4, sys_3, sys_2, sys_1)(__VA_ARGS__)
+
+#endif

@@ -1,0 +1,170 @@
+/* See real.h. */
+#include "real.h"
+#include "minlibc.h"
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+
+void *shim_real_table[CALLS_MAX];
+
+struct object {
+	const ElfW(Sym) * sym;
+	const char *str;
+	const u32 *gnu; /* DT_GNU_HASH */
+	const ElfW(Versym) * versym;
+	const ElfW(Verdef) * verdef;
+	u64 nverdef;
+	ElfW(Addr) base;
+};
+
+static const void *at(const struct link_map *m, ElfW(Addr) v)
+{
+	/* glibc relocates these entries in place; other loaders, and the vDSO, leave offsets. */
+	return (const void *)(v < m->l_addr ? v + m->l_addr : v);
+}
+
+static int describe(const struct link_map *m, struct object *o)
+{
+	const ElfW(Dyn) * d;
+	shim_zero(o, sizeof *o);
+	o->base = m->l_addr;
+	if (!m->l_ld)
+		return 0;
+	for (d = m->l_ld; d->d_tag != DT_NULL; d++) {
+		switch (d->d_tag) {
+		case DT_SYMTAB:
+			o->sym = at(m, d->d_un.d_ptr);
+			break;
+		case DT_STRTAB:
+			o->str = at(m, d->d_un.d_ptr);
+			break;
+		case DT_GNU_HASH:
+			o->gnu = at(m, d->d_un.d_ptr);
+			break;
+		case DT_VERSYM:
+			o->versym = at(m, d->d_un.d_ptr);
+			break;
+		case DT_VERDEF:
+			o->verdef = at(m, d->d_un.d_ptr);
+			break;
+		case DT_VERDEFNUM:
+			o->nverdef = d->d_un.d_val;
+			break;
+		}
+	}
+	return o->sym && o->str && o->gnu;
+}
+
+static const char *version_of(const struct object *o, u32 i)
+{
+	const u8 *p = (const u8 *)o->verdef;
+	u64 n;
+	u16 want = o->versym[i] & 0x7fff;
+	for (n = 0; p && n < o->nverdef; n++) {
+		const ElfW(Verdef) *v = (const void *)p;
+		if ((v->vd_ndx & 0x7fff) == want)
+			return o->str + ((const ElfW(Verdaux) *)(p + v->vd_aux))->vda_name;
+		if (!v->vd_next)
+			break;
+		p += v->vd_next;
+	}
+	return "";
+}
+
+static void *look(const struct object *o, const char *name, u32 hash, const char *version)
+{
+	u32 nb = o->gnu[0], first = o->gnu[1], nbloom = o->gnu[2], shift = o->gnu[3], i;
+	const u64 *bloom = (const u64 *)(o->gnu + 4);
+	const u32 *bucket = (const u32 *)(bloom + nbloom), *chain = bucket + nb;
+	u64 word;
+	if (!nb || !nbloom)
+		return 0;
+	word = bloom[(hash / 64) % nbloom];
+	if (!(word >> (hash % 64) & word >> ((hash >> shift) % 64) & 1))
+		return 0;
+	i = bucket[hash % nb];
+	if (i < first)
+		return 0;
+	for (;; i++) {
+		u32 h = chain[i - first];
+		const ElfW(Sym) *s = o->sym + i;
+		if ((h | 1) == (hash | 1) && s->st_shndx != SHN_UNDEF && shim_same(o->str + s->st_name, name)) {
+			int type = ELF64_ST_TYPE(s->st_info), ok = 1;
+			if (version)
+				ok = !o->versym || shim_same(version_of(o, i), version);
+			else if (o->versym)
+				ok = !(o->versym[i] & 0x8000); /* hidden: not the default version */
+			if (ok && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_OBJECT || type == STT_NOTYPE)) {
+				void *f = (void *)(o->base + s->st_value);
+				if (type == STT_GNU_IFUNC)
+					f = ((void *(*)(void))f)();
+				return f;
+			}
+		}
+		if (h & 1)
+			return 0;
+	}
+}
+
+extern const char __ehdr_start[] HIDDEN;
+
+static const struct link_map *last_at_start;
+
+void shim_scope_fix(void)
+{
+	const struct link_map *m;
+	for (m = _r_debug.r_map; m; m = m->l_next)
+		last_at_start = m;
+}
+
+/* Objects after us first, as RTLD_NEXT; then those before us, for when we were loaded by dlopen. */
+void *shim_find(const char *name, const char *version)
+{
+	u32 hash = 5381;
+	const char *c;
+	const struct link_map *m, *us = 0;
+	int round;
+	for (c = name; *c; c++)
+		hash = hash * 33 + (u8)*c;
+	for (m = _r_debug.r_map; m; m = m->l_next)
+		if (m->l_addr == (ElfW(Addr))__ehdr_start)
+			us = m;
+	for (round = 0; round < 2; round++)
+		for (m = round || !us ? _r_debug.r_map : us->l_next; m && !(round && m == us); m = m->l_next) {
+			struct object o;
+			void *f;
+			if (m != us && !shim_starts(m->l_name, "linux-vdso") && describe(m, &o) && (f = look(&o, name, hash, version)))
+				return f;
+			if (m == last_at_start)
+				break; /* what dlopen brought later is not in the global scope */
+		}
+	return 0;
+}
+
+struct call_name {
+	const char *name, *version, *stub;
+};
+static const struct call_name names[CALLS_MAX] = {
+#define CALL_NAME(id, name, version) [id] = {name, version, 0},
+#include "zcallnames.h"
+#undef CALL_NAME
+};
+
+static long missing(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+void *shim_resolve(u32 call)
+{
+	const struct call_name *n = &names[call];
+	void *f = shim_find(n->name, n->version);
+	if (!f) {
+		/* The program called a function that only we export here: its own libc lacks it, and so does it.
+		 * The honest answer is the one an older kernel gives. */
+		return (void *)missing;
+	}
+	__atomic_store_n(&shim_real_table[call], f, __ATOMIC_RELAXED);
+	return f;
+}

@@ -1,0 +1,28 @@
+/* The real functions: found in the objects loaded after us, without dlsym.
+ *
+ * dlsym may allocate, lock and must not run in a signal handler; 600 look-ups would also cost more than starting
+ * /bin/true. Instead the ELF hash tables of the objects behind us are read, each function at its first use: no lock,
+ * no allocation, no libc. IFUNCs are called as the dynamic linker would.
+ */
+#ifndef SHIM_REAL_H
+#define SHIM_REAL_H
+
+#include "rules.h"
+
+extern HIDDEN void *shim_real_table[];
+HIDDEN void *shim_resolve(u32 call); /* fills the table; ends the program loudly if there is no such function */
+HIDDEN void shim_scope_fix(void); /* from our constructor: all objects loaded so far are in the global scope */
+HIDDEN void *shim_find(const char *name, const char *version);
+
+static inline void *shim_real(u32 call)
+{
+	void *f = shim_real_table[call];
+	if (unlikely(!f))
+		f = shim_resolve(call);
+	return f;
+}
+
+/* REAL(read)(fd, buf, n): call ids have rows' names. */
+#define REAL(name) ((__typeof__(&name))shim_real(CALL_##name))
+
+#endif

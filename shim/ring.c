@@ -1,0 +1,389 @@
+/* See ring.h. */
+#include "ring.h"
+#include "run.h"
+#include <errno.h>
+#include <sys/uio.h>
+
+#define GAP_NS 40000 /* a gap or a call longer than this is worth asking the kernel for CPU time (about 400 ns) */
+#define RSS_NS 10000000
+
+static u64 gap_ticks = 80000; /* until boot has measured */
+
+void shim_ring_rate(u64 ticks_per_ms)
+{
+	gap_ticks = ticks_per_ms * GAP_NS / 1000000;
+}
+
+u64 shim_gap_ticks(void)
+{
+	return gap_ticks;
+}
+
+void shim_predict_nothing(struct thr *t)
+{
+	t->gen++;
+	t->nkeys = 0;
+	barrier();
+	t->genx = shim_hash64(&t->gen, 8, 0x50726f70686574) | 1;
+}
+
+/* Makes room; afterwards Slot.Pos is at most the limit. */
+static inline void room(struct thr *t)
+{
+	if (unlikely(t->slot->pos > PROPHET_RingLimit))
+		shim_flush(t, 0);
+}
+
+/* Whole records that predict nothing. */
+void shim_record(struct thr *t, const u8 *rec, u32 len)
+{
+	for (;;) {
+		u64 pos;
+		room(t);
+		pos = t->slot->pos;
+		barrier();
+		shim_copy(t->ring + pos, rec, len);
+		if (shim_commit_at(&t->slot->pos, pos, pos + len))
+			return;
+	}
+}
+
+void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len)
+{
+	for (;;) {
+		u64 pos, last, now;
+		u8 *p;
+		room(t);
+		pos = t->slot->pos;
+		barrier();
+		last = t->last;
+		now = shim_ticks();
+		if (now < last)
+			now = last;
+		p = put_v(t->ring + pos, tag);
+		p = put_v(p, now - last);
+		shim_copy(p, rest, len);
+		t->last = now;
+		if (shim_commit_at(&t->slot->pos, pos, (u64)(p - t->ring) + len))
+			return;
+	}
+}
+
+static u64 thread_cpu(void)
+{
+	struct {
+		i64 s, ns;
+	} ts = {0, 0};
+	sys(SYS_clock_gettime, 3 /* CLOCK_THREAD_CPUTIME_ID */, &ts);
+	return (u64)ts.s * 1000000000u + (u64)ts.ns;
+}
+
+/* A sample of this thread's CPU time, and now and then of resident memory. */
+void shim_cpu(struct thr *t)
+{
+	u8 b[32];
+	u64 pages, now = shim_ticks();
+	shim_record_at(t, PROPHET_TagCPU, b, (u32)(put_v(b, thread_cpu()) - b));
+	t->lastcpu = now;
+	pages = shim_rss(now);
+	if (pages) {
+		u8 *p = put_v(b, PROPHET_TagRSS);
+		shim_record(t, b, (u32)(put_v(p, pages) - b));
+	}
+}
+
+static u8 *put_path(struct thr *t, u64 g, u8 *p, const struct part *s, u32 *note)
+{
+	u32 shared = 0, max = t->path_gen == g ? t->path_len : 0;
+	const u8 *c = s->p;
+	u64 n = s->n;
+	if (n > PROPHET_TailMax / 2) {
+		n = PROPHET_TailMax / 2;
+		*note |= PROPHET_NoteCut;
+	}
+	while (shared < max && shared < n && c[shared] == t->path[shared])
+		shared++;
+	p = put_v(p, shared);
+	p = put_v(p, n - shared);
+	shim_copy(p, c + shared, n - shared);
+	return p + (n - shared);
+}
+
+static u32 tail_size(const struct ev *e)
+{
+	u32 i, n = 0;
+	for (i = 0; i < e->nparts; i++)
+		n += e->part[i].kind == PART_NUM ? 9 : 18 + (u32)(e->part[i].n > PROPHET_TailMax / 2 ? PROPHET_TailMax / 2 : e->part[i].n);
+	return n;
+}
+
+static u8 *put_tail(struct thr *t, u64 g, u8 *p, struct ev *e, const struct part **path)
+{
+	u32 i, max = tail_size(e);
+	u8 *start, *q;
+	/* The length comes first but is known last: leave the bytes that the bound needs. */
+	u32 head = max < 128 ? 1 : 2;
+	start = p + head;
+	q = start;
+	for (i = 0; i < e->nparts; i++) {
+		const struct part *s = &e->part[i];
+		if (s->kind == PART_NUM) {
+			q = put_v(q, s->n);
+		} else if (s->kind == PART_STR) {
+			u64 n = s->n > PROPHET_TailMax / 2 ? PROPHET_TailMax / 2 : s->n;
+			q = put_v(q, n);
+			shim_copy(q, s->p, n);
+			q += n;
+		} else {
+			q = put_path(t, g, q, s, &e->note);
+			*path = s;
+			break; /* at most one path is predicted from; it is the last part */
+		}
+	}
+	{
+		u64 len = (u64)(q - start);
+		if (head == 1) {
+			p[0] = (u8)(len << 1 | 1);
+		} else {
+			u16 v = (u16)(len << 2 | 2);
+			shim_copy(p, &v, 2);
+		}
+	}
+	return q;
+}
+
+/* Writes one event, with its key's definition before and its attachments after it, as one commit. */
+void shim_commit(struct ev *e)
+{
+	struct thr *t = e->t;
+	u64 sc = key_sc(e->pc, e->call);
+	struct key *k = &t->keys[key_slot(e->obj, sc)];
+	for (;;) {
+		struct key was;
+		const struct part *path = 0;
+		u64 pos, g, last, begin = e->begin, end = e->end;
+		u32 num, mask = 0, bits;
+		int known;
+		u8 *p, *m;
+		room(t);
+		pos = t->slot->pos;
+		barrier();
+		g = t->genx;
+		last = t->last;
+		if (unlikely(begin < last)) {
+			begin = last;
+			if (end < begin)
+				end = begin;
+		}
+		if (unlikely(begin - last > gap_ticks) && begin == end && t->lastcpu < last) {
+			shim_cpu(t); /* the cursor moves on; start over */
+			continue;
+		}
+		p = t->ring + pos;
+		known = k->idx == (e->obj ^ g) && k->sc == sc;
+		if (likely(known)) {
+			was.seq = k->seq;
+			was.f1 = k->f1;
+			was.f2 = k->f2;
+			was.f3 = k->f3;
+			was.ret = k->ret;
+			num = k->num;
+		} else {
+			u64 pc = t->pc_gen == g ? t->pc : 0;
+			was.seq = was.f1 = was.f2 = was.f3 = 0;
+			was.ret = 0;
+			num = (k->idx ^ g) != 0 && k->pad == (u32)g ? k->num : t->nkeys;
+			p = put_v(p, PROPHET_TagKey);
+			p = put_v(p, num);
+			p = put_v(p, e->call);
+			p = put_z(p, (i64)((u64)e->pc - pc));
+			p = put_v(p, e->obj >> 40);
+			p = put_v(p, e->obj & 0xffffffffffull);
+		}
+		p = put_v(p, PROPHET_FirstKey + num);
+		if (e->ret != was.ret)
+			mask |= PROPHET_MaskRet;
+		if (e->f1 != was.f1)
+			mask |= PROPHET_MaskF1;
+		if (e->f2 != was.f2)
+			mask |= PROPHET_MaskF2;
+		if (e->f3 != was.f3)
+			mask |= PROPHET_MaskF3;
+		if (e->seq && e->seq != was.seq + 1)
+			mask |= PROPHET_MaskSeq;
+		if (e->nparts)
+			mask |= PROPHET_MaskTail;
+		bits = (end != begin ? PROPHET_EvDuration : 0) | (mask || e->note ? PROPHET_EvBody : 0);
+		p = put_v(p, (begin - last) << 2 | bits);
+		if (end != begin)
+			p = put_v(p, end - begin);
+		if (bits & PROPHET_EvBody) {
+			m = p++;
+			if (mask & PROPHET_MaskRet)
+				p = put_z(p, e->ret - was.ret);
+			if (mask & PROPHET_MaskF1)
+				p = put_z(p, (i64)(e->f1 - was.f1));
+			if (mask & PROPHET_MaskF2)
+				p = put_z(p, (i64)(e->f2 - was.f2));
+			if (mask & PROPHET_MaskF3)
+				p = put_z(p, (i64)(e->f3 - was.f3));
+			if (mask & PROPHET_MaskSeq)
+				p = put_z(p, (i64)(e->seq - (was.seq + 1)));
+			if (mask & PROPHET_MaskTail)
+				p = put_tail(t, g, p, e, &path);
+			if (e->note) {
+				mask |= PROPHET_MaskNote;
+				p = put_v(p, e->note);
+			}
+			*m = (u8)mask;
+		}
+		if (unlikely(e->data_kind)) {
+			if (e->data_kind & DATA_HASH) {
+				p = put_v(p, PROPHET_TagHash);
+				shim_copy(p, &e->hash, 8);
+				p += 8;
+			}
+			if (e->data_kind & DATA_INLINE) {
+				p = put_v(p, PROPHET_TagData);
+				p = put_v(p, e->data_len);
+				shim_copy(p, e->data, e->data_len);
+				p += e->data_len;
+			}
+			if (e->data_kind & DATA_BIG) {
+				p = put_v(p, PROPHET_TagBigData);
+				p = put_v(p, e->hash);
+				p = put_v(p, e->data_len);
+			}
+		}
+		if (unlikely(e->inlen)) {
+			p = put_v(p, PROPHET_TagInput);
+			p = put_v(p, e->inlen);
+			shim_copy(p, e->inbuf, e->inlen);
+			p += e->inlen;
+		}
+		t->last = end;
+		if (unlikely(!shim_commit_at(&t->slot->pos, pos, (u64)(p - t->ring))))
+			continue;
+		if (!known) {
+			k->idx = e->obj ^ g;
+			k->sc = sc;
+			k->pad = (u32)g;
+			k->num = num;
+			k->seq = 0;
+			if (num == t->nkeys)
+				t->nkeys = num + 1;
+			t->pc = (u64)e->pc;
+			t->pc_gen = g;
+		}
+		k->ret = e->ret;
+		k->f1 = e->f1;
+		k->f2 = e->f2;
+		k->f3 = e->f3;
+		if (e->seq)
+			k->seq = e->seq;
+		if (path) {
+			u32 n = path->n < sizeof t->path ? (u32)path->n : (u32)sizeof t->path;
+			shim_copy(t->path, path->p, n);
+			t->path_len = n;
+			t->path_gen = g;
+		}
+		if (unlikely(end - begin > gap_ticks))
+			shim_cpu(t);
+		if (unlikely(!t->gate) && shim_run.exiting)
+			shim_flush(t, PROPHET_ChunkLast);
+		return;
+	}
+}
+
+/* Fills in the chunk header before the payload; returns where the chunk starts. */
+static u8 *seal(struct slot *s, u8 *ring, u64 len, u32 flags)
+{
+	struct chunk *c = (struct chunk *)(ring - PROPHET_ChunkHeader);
+	shim_zero(c, sizeof *c);
+	c->magic = PROPHET_ChunkMagic;
+	c->kind = PROPHET_ChunkEvents;
+	c->flags = (u16)flags;
+	c->len = (u32)len;
+	c->uid = s->uid;
+	c->seq = s->seq;
+	c->base = s->base;
+	c->proc = s->proc;
+	c->version = PROPHET_FormatVersion;
+	c->sum = shim_hash64(ring, len, 0);
+	c->headsum = shim_hash64(c, 56, 0);
+	return (u8 *)c;
+}
+
+void shim_flush(struct thr *t, u32 flags)
+{
+	struct slot *s = t->slot;
+	u64 mask, len;
+	int err;
+	shim_block(&mask);
+	len = s->pos;
+	if (len == 0 && !flags) {
+		shim_unblock(&mask);
+		return;
+	}
+	__atomic_store_n(&s->gen, s->gen + 1, __ATOMIC_RELEASE); /* odd: being written */
+	err = shim_stream_write(seal(s, t->ring, len, flags), PROPHET_ChunkHeader + len);
+	s->seq++;
+	s->base = t->last;
+	__atomic_store_n(&s->pos, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->gen, s->gen + 1, __ATOMIC_RELEASE);
+	shim_predict_nothing(t);
+	if (err) {
+		t->lost = (u32)err;
+		t->lost_count++;
+	} else if (t->lost) {
+		u8 b[32], *p = put_v(b, PROPHET_TagLost);
+		p = put_v(p, PROPHET_LostWrite);
+		p = put_v(p, t->lost_count);
+		t->lost = 0;
+		shim_copy(t->ring, b, (size_t)(p - b));
+		s->pos = (u64)(p - b);
+	}
+	shim_unblock(&mask);
+}
+
+/* Called with the process's lock held. The owner may go on writing; if it flushes while we copy, the copy is dropped. */
+void shim_flush_for(struct thr *t)
+{
+	static u8 copy[PROPHET_ChunkHeader + PROPHET_RingCap] __attribute__((aligned(64)));
+	struct slot *s = t->slot, head;
+	u64 gen = __atomic_load_n(&s->gen, __ATOMIC_ACQUIRE), len = __atomic_load_n(&s->pos, __ATOMIC_ACQUIRE);
+	if (len == 0 || gen & 1 || len > PROPHET_RingCap)
+		return;
+	head = *s;
+	shim_copy(copy + PROPHET_ChunkHeader, t->ring, len);
+	if (__atomic_load_n(&s->gen, __ATOMIC_ACQUIRE) != gen)
+		return;
+	shim_stream_write(seal(&head, copy + PROPHET_ChunkHeader, len, PROPHET_ChunkOnBehalf), PROPHET_ChunkHeader + len);
+}
+
+/* Input data that is too long for the ring goes out at once, in a chunk of its own; returns its number. */
+u64 shim_data_chunk(struct thr *t, const void *data, u64 len)
+{
+	struct chunk c;
+	u64 mask, number;
+	shim_block(&mask);
+	number = t->ndata++;
+	shim_zero(&c, sizeof c);
+	c.magic = PROPHET_ChunkMagic;
+	c.kind = PROPHET_ChunkData;
+	c.len = (u32)len;
+	c.uid = t->uid;
+	c.seq = number;
+	c.base = t->last;
+	c.proc = t->proc;
+	c.version = PROPHET_FormatVersion;
+	c.sum = shim_hash64(data, len, 0);
+	c.headsum = shim_hash64(&c, 56, 0);
+	{
+		struct iovec v[2] = {{&c, sizeof c}, {(void *)data, len}};
+		if (shim_stream_writev(v, 2, sizeof c + len))
+			t->lost_count++, t->lost = EIO;
+	}
+	shim_unblock(&mask);
+	return number;
+}

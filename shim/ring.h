@@ -1,0 +1,140 @@
+/* A thread's ring: how an event becomes bytes of the stream. The issue engine shares this file.
+ *
+ * The owner encodes at ring + Slot.Pos and commits by one compare-and-exchange without a lock prefix (rules.h, 5).
+ * A full ring is written to the stream file by its own thread and starts over with nothing predicted.
+ *
+ *   struct thr   private to the process, wiped by fork; one writer (its thread)
+ *   struct slot  shared memory, read by other threads at exit, by commands at any time; one writer
+ */
+#ifndef SHIM_RING_H
+#define SHIM_RING_H
+
+#include "rules.h"
+#include "minlibc.h"
+
+/* What a key predicts for its next event. 64 bytes: one cache line. */
+struct key {
+	u64 idx; /* object ^ thr.genx: 0 fits nothing */
+	u64 sc;  /* pc << 16 | call */
+	u64 seq, f1, f2, f3;
+	i64 ret;
+	u32 num, pad;
+};
+_Static_assert(sizeof(struct key) == 64, "a key is a cache line");
+
+struct thr {
+	u32 gate; /* classes that may take the fast path; 0 in a forked child, in our own threads and while we are inside */
+	u32 uid;
+	struct slot *slot;
+	u8 *ring; /* payload */
+	u64 last; /* time cursor, ticks */
+	u64 genx;
+	u64 gen;
+	u32 nkeys, proc;
+	u64 nobj;     /* objects named so far */
+	u64 lastcpu;  /* ticks of the last CPU sample */
+	u64 path_gen; /* genx when path was stored */
+	u64 pc_gen, pc;
+	u32 path_len;
+	u32 in_call; /* call we are inside of; 0: none */
+	u64 in_begin;
+	u32 nthread, nfork; /* creations so far */
+	u32 index;          /* of the slot */
+	u32 depth;          /* handlers running */
+	u32 vfork;          /* a vforked child may be running on our stack */
+	u32 lost;           /* errno of a failed write not yet in the stream */
+	u64 lost_count;
+	u64 ndata;
+	u32 tid, how;
+	u32 parent, nth;
+	struct thr *next; /* of the process's list; also free list */
+	void *start, *arg; /* a new thread's routine */
+	u32 flags, begun;
+	u8 path[256];
+	struct key keys[PROPHET_KeySlots];
+};
+
+#define THR_PRIVATE_RING 1 /* no shared memory was to be had */
+#define THR_SHARED_SLOT 2
+
+/* One per thread, not wiped: survives into a forked child to say who its parent was. */
+struct self {
+	struct thr *thr;
+	u32 uid, proc;
+	u32 nfork; /* forks so far, as the parent counted */
+	u32 off;   /* never record on this thread: it is ours */
+};
+extern __thread struct self shim_self __attribute__((tls_model("initial-exec"))) HIDDEN;
+extern struct control shim_ctl HIDDEN; /* page(s) that boot maps over with the file `control` */
+
+/* One event while it is being made; lives on the wrapper's stack. */
+struct part {
+	const void *p; /* of bytes; for numbers NULL */
+	u64 n;         /* length, or the number */
+	u32 kind;
+};
+enum { PART_NUM, PART_STR, PART_PATH };
+#define PARTS 8
+
+struct ev {
+	struct thr *t;
+	void *pc;
+	u32 call, cls;
+	u64 begin, end; /* equal for one stamp */
+	u64 obj;
+	i64 ret;
+	u64 f1, f2, f3, seq;
+	u32 note, nparts;
+	u32 data_kind; /* DATA_… */
+	u32 inlen;
+	const void *data; /* input data: kept inline, or already in a data chunk */
+	u64 data_len, hash;
+	int outer_call;
+	u8 *inbuf;
+	u64 outer_begin;
+	struct part part[PARTS];
+};
+enum { DATA_NONE = 0, DATA_INLINE = 1, DATA_HASH = 2, DATA_BIG = 4 };
+
+HIDDEN void shim_commit(struct ev *e);
+HIDDEN void shim_flush(struct thr *t, u32 flags);
+HIDDEN void shim_flush_for(struct thr *t); /* of another thread of this process */
+HIDDEN void shim_record(struct thr *t, const u8 *rec, u32 len);
+HIDDEN void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len); /* tag, dt to now, rest */
+HIDDEN u64 shim_data_chunk(struct thr *t, const void *data, u64 len);
+HIDDEN void shim_cpu(struct thr *t);
+HIDDEN void shim_predict_nothing(struct thr *t);
+HIDDEN u64 shim_gap_ticks(void);
+
+/* Prefix varints (cabi/events.go); 8 bytes are stored whatever the length: rings have room behind every record. */
+static inline u8 *put_v(u8 *p, u64 v)
+{
+	u32 bits = 64 - (u32)__builtin_clzll(v | 1);
+	u32 n = (bits * 9 + 63) >> 6; /* ceil(bits / 7) for bits up to 56 */
+	if (unlikely(bits > 56)) {
+		*p = 0;
+		__builtin_memcpy(p + 1, &v, 8);
+		return p + 9;
+	}
+	v = (v << n) | (1ull << (n - 1));
+	__builtin_memcpy(p, &v, 8);
+	return p + n;
+}
+
+static inline u8 *put_z(u8 *p, i64 v)
+{
+	return put_v(p, ((u64)v << 1) ^ (u64)(v >> 63));
+}
+
+static inline u32 key_slot(u64 obj, u64 sc)
+{
+	return (u32)(((obj ^ sc) * 0x9E3779B97F4A7C15ull) >> 55);
+}
+_Static_assert(PROPHET_KeySlots == 512, "key_slot gives 9 bits");
+
+static inline u64 key_sc(void *pc, u32 call)
+{
+	return (u64)pc << 16 | call;
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* The run that this process belongs to: its directory, its control page, its files, and what is said about it.
+ *
+ * run.c owns everything here. The descriptors stand above the program's (shim_fd_ours tells them apart) and are
+ * checked before each use, as a program may close all it finds and open others under the same numbers.
+ */
+#ifndef SHIM_RUN_H
+#define SHIM_RUN_H
+
+#include "ring.h"
+
+struct iovec;
+
+struct run {
+	u32 state; /* RUN_… */
+	u32 pid;
+	u32 proc, parent_proc, parent_uid, parent_nth;
+	u32 how;
+	u32 threads; /* ever started in this process: 1 means that nobody races us for the lowest descriptor */
+	u64 boottime;
+	u64 next_rss;
+	u64 own_bytes; /* written by us, for coverage */
+	u32 stream_index;
+	u32 said;
+	u32 exiting; /* our destructor has run: every record goes out at once */
+	u32 secure;
+	char **envp;
+	char dir[4096];
+	char lib[4096]; /* where we are, for children */
+	char shm[256];
+};
+enum { RUN_NONE, RUN_OFF, RUN_ON };
+extern struct run shim_run HIDDEN;
+
+HIDDEN int shim_run_open(char **envp, int argc, char **argv); /* 0: recording */
+HIDDEN void shim_run_forked(void);			      /* in a new child */
+HIDDEN void shim_block(u64 *was);			      /* all signals */
+HIDDEN void shim_unblock(const u64 *was);
+HIDDEN int shim_stream_write(const void *p, u64 len); /* 0 or errno; signals are blocked */
+HIDDEN int shim_stream_writev(const struct iovec *v, int n, u64 len);
+HIDDEN void *shim_slots_map(u32 first, u32 n); /* shared, backed by real memory; NULL when there is none */
+HIDDEN int shim_slot_take(u32 n, u32 *first);  /* n slots in a row for this process */
+HIDDEN void shim_slot_free(u32 index);
+HIDDEN void shim_run_left(void); /* this process has freed its slots: the last one cleans up */
+HIDDEN u64 shim_rss(u64 now); /* pages, or 0 when it is not time yet */
+HIDDEN void shim_say(const char *what, const char *about, i64 err); /* the one line */
+HIDDEN int shim_fd_ours(int fd);
+HIDDEN void shim_ring_rate(u64 ticks_per_ms);
+HIDDEN void shim_io_counts(u64 *rchar, u64 *wchar);
+HIDDEN void shim_trace_env(char *trace, u32 cap, char *run); /* what children need */
+
+/* A lock of ours. Signals are blocked while it is held; fork wipes it. */
+struct lock {
+	u32 word;
+	u32 pad;
+	u64 mask;
+};
+HIDDEN void shim_lock(struct lock *l);
+HIDDEN void shim_unlock(struct lock *l);
+
+/* Process state that a forked child must not inherit. */
+struct wiped {
+	u32 alive; /* 0: we are a forked child that has not been seen yet */
+	u32 pad;
+	struct lock threads, modules, objects;
+	struct thr *list; /* every thread's */
+	struct thr *spare;
+};
+extern struct wiped *shim_wiped HIDDEN;
+
+#endif

@@ -1,0 +1,533 @@
+/* See thread.h. */
+#include "thread.h"
+#include "real.h"
+#include <errno.h>
+#include <link.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+__thread struct self shim_self __attribute__((tls_model("initial-exec")));
+
+#define BATCH 16 /* threads that get their memory together, after the first */
+#define THR_SIZE ((sizeof(struct thr) + 4095) & ~4095ul)
+
+static void *private_pages(u64 len)
+{
+	long p = sys(SYS_mmap, 0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p < 0 && p > -4096 ? 0 : (void *)p;
+}
+
+/* n threads' state and rings; put on the spare list. Called with the threads' lock held. */
+static int more(u32 n)
+{
+	u8 *state = private_pages(n * THR_SIZE), *ring = 0;
+	u32 first = 0, i, flags = THR_SHARED_SLOT;
+	if (!state)
+		return -ENOMEM;
+	sys(SYS_madvise, state, n * THR_SIZE, MADV_WIPEONFORK);
+	if (shim_slot_take(n, &first) == 0) {
+		ring = shim_slots_map(first, n);
+		if (!ring)
+			for (i = 0; i < n; i++)
+				shim_slot_free(first + i);
+	}
+	if (!ring) {
+		flags = THR_PRIVATE_RING;
+		ring = private_pages((u64)n * PROPHET_SlotSize);
+		if (!ring) {
+			sys(SYS_munmap, state, n * THR_SIZE);
+			return -ENOMEM;
+		}
+	}
+	for (i = 0; i < n; i++) {
+		struct thr *t = (struct thr *)(state + (n - 1 - i) * THR_SIZE);
+		u32 k = n - 1 - i;
+		t->slot = (struct slot *)(ring + (u64)k * PROPHET_SlotSize);
+		t->ring = (u8 *)t->slot + PROPHET_SlotHeader + PROPHET_ChunkHeader;
+		t->index = flags & THR_SHARED_SLOT ? first + k : ~0u;
+		t->flags = flags;
+		t->next = shim_wiped->spare;
+		shim_wiped->spare = t;
+	}
+	return 0;
+}
+
+/* Takes a spare state and makes it a thread's; the stream begins with who it is. */
+static struct thr *take(u32 parent, u32 nth, u32 how)
+{
+	struct thr *t;
+	struct slot *s;
+	shim_lock(&shim_wiped->threads);
+	if (!shim_wiped->spare)
+		more(shim_run.threads < 2 ? 1 : BATCH);
+	t = shim_wiped->spare;
+	if (t) {
+		shim_wiped->spare = t->next;
+		t->next = shim_wiped->list;
+		shim_wiped->list = t;
+		shim_run.threads++;
+	}
+	shim_unlock(&shim_wiped->threads);
+	if (!t)
+		return 0;
+	s = t->slot;
+	t->uid = __atomic_add_fetch(&shim_ctl.nextuid, 1, __ATOMIC_RELAXED);
+	t->proc = shim_run.proc;
+	t->parent = parent;
+	t->nth = nth;
+	t->how = how;
+	t->nobj = t->ndata = 0;
+	t->in_call = t->depth = t->vfork = t->lost = t->begun = 0;
+	t->nthread = t->nfork = 0;
+	t->lastcpu = 0;
+	t->last = shim_ticks();
+	s->owner = shim_run.pid;
+	s->uid = t->uid;
+	s->proc = t->proc;
+	s->pos = 0;
+	s->seq = 0;
+	s->base = t->last;
+	s->start = shim_run.boottime;
+	s->tid = 0;
+	s->call = 0;
+	shim_predict_nothing(t);
+	__atomic_store_n(&s->state, PROPHET_SlotLive, __ATOMIC_RELEASE);
+	return t;
+}
+
+static void say_thread(struct thr *t)
+{
+	u8 b[64], *p = put_v(b, PROPHET_TagThread);
+	p = put_v(p, t->uid);
+	p = put_v(p, t->parent);
+	p = put_v(p, t->nth);
+	p = put_v(p, t->tid);
+	p = put_v(p, t->how);
+	if (t->flags & THR_PRIVATE_RING) {
+		p = put_v(p, PROPHET_TagLost);
+		p = put_v(p, PROPHET_LostRing);
+		p = put_v(p, 1);
+	}
+	shim_record(t, b, (u32)(p - b));
+}
+
+static void clock_record(struct thr *t)
+{
+	struct timespec m = {0, 0}, r = {0, 0};
+	u8 b[64], *p;
+	u64 a, z;
+	a = shim_ticks();
+	sys(SYS_clock_gettime, CLOCK_MONOTONIC, &m);
+	z = shim_ticks();
+	sys(SYS_clock_gettime, CLOCK_REALTIME, &r);
+	p = put_v(b, PROPHET_TagClock);
+	p = put_v(p, a + (z - a) / 2);
+	p = put_v(p, (u64)m.tv_sec * 1000000000u + (u64)m.tv_nsec);
+	p = put_v(p, (u64)r.tv_sec * 1000000000u + (u64)r.tv_nsec);
+	shim_record(t, b, (u32)(p - b));
+}
+
+static void proc_record(struct thr *t, int argc, char **argv)
+{
+	static char body[6000]; /* only in a process with one thread */
+	u8 rec[6200], *p;
+	struct text s;
+	long r;
+	int i;
+	shim_text(&s, body, sizeof body);
+	if (shim_run.how != PROPHET_ProcForked) {
+		r = sys(SYS_readlinkat, -100, "/proc/self/exe", body, sizeof body / 3);
+		s.len = r > 0 ? (u32)r : 0;
+		shim_putn(&s, "", 1);
+		r = sys(SYS_getcwd, body + s.len, sizeof body / 3);
+		s.len += r > 0 ? (u32)r - 1 : 0;
+		shim_putn(&s, "", 1);
+		for (i = 0; i < argc && argv[i] && !s.cut; i++)
+			shim_putn(&s, argv[i], shim_len(argv[i]) + 1);
+	}
+	p = put_v(rec, PROPHET_TagProc);
+	p = put_v(p, shim_run.proc);
+	p = put_v(p, shim_run.parent_proc);
+	p = put_v(p, shim_run.parent_uid);
+	p = put_v(p, shim_run.parent_nth);
+	p = put_v(p, shim_run.pid);
+	p = put_v(p, (u64)sys(SYS_getppid));
+	p = put_v(p, shim_run.how);
+	p = put_v(p, s.len);
+	shim_copy(p, body, s.len);
+	shim_record(t, rec, (u32)(p - rec) + s.len);
+}
+
+/* Modules: what pcs belong to. Known ones are kept so that a pc outside of them asks for another look. */
+struct range {
+	u64 low, high;
+};
+static struct range ranges[512];
+static u32 nranges;
+
+static int known_pc(u64 pc)
+{
+	u32 i, n = __atomic_load_n(&nranges, __ATOMIC_ACQUIRE);
+	for (i = 0; i < n; i++)
+		if (pc >= ranges[i].low && pc < ranges[i].high)
+			return 1;
+	return 0;
+}
+
+static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(Phdr) * ph, u32 nph)
+{
+	u64 low = ~0ull, high = 0, n;
+	const u8 *id = 0;
+	u8 rec[4500], *p;
+	u32 idlen = 0, i;
+	for (i = 0; i < nph; i++) {
+		if (ph[i].p_type == PT_LOAD) {
+			if (bias + ph[i].p_vaddr < low)
+				low = bias + ph[i].p_vaddr;
+			if (bias + ph[i].p_vaddr + ph[i].p_memsz > high)
+				high = bias + ph[i].p_vaddr + ph[i].p_memsz;
+		} else if (ph[i].p_type == PT_NOTE && !id) {
+			const u8 *q = (const u8 *)(bias + ph[i].p_vaddr), *e = q + ph[i].p_memsz;
+			while (e - q > 12) {
+				const ElfW(Nhdr) *h = (const void *)q;
+				const u8 *desc = q + 12 + ((h->n_namesz + 3) & ~3u);
+				if (h->n_type == NT_GNU_BUILD_ID && h->n_namesz == 4 && desc + h->n_descsz <= e && h->n_descsz <= 64) {
+					id = desc;
+					idlen = h->n_descsz;
+					break;
+				}
+				q = desc + ((h->n_descsz + 3) & ~3u);
+			}
+		}
+	}
+	if (high <= low || known_pc(low))
+		return;
+	p = put_v(rec, PROPHET_TagModule);
+	p = put_v(p, low);
+	p = put_v(p, high - low);
+	p = put_v(p, bias);
+	n = shim_len(name);
+	if (n > 4000)
+		n = 4000;
+	p = put_v(p, n);
+	shim_copy(p, name, n);
+	p = put_v(p + n, idlen);
+	shim_copy(p, id ? id : p, idlen);
+	shim_record(t, rec, (u32)(p - rec) + idlen);
+	if (nranges < 512) {
+		ranges[nranges].low = low;
+		ranges[nranges].high = high;
+		__atomic_store_n(&nranges, nranges + 1, __ATOMIC_RELEASE);
+	}
+}
+
+static int each_module(struct dl_phdr_info *i, size_t size, void *t)
+{
+	char exe[1024];
+	const char *name = i->dlpi_name;
+	(void)size;
+	if (!*name) {
+		long r = sys(SYS_readlinkat, -100, "/proc/self/exe", exe, sizeof exe - 1);
+		exe[r > 0 ? r : 0] = 0;
+		name = exe;
+	}
+	module_record(t, name, i->dlpi_addr, i->dlpi_phdr, i->dlpi_phnum);
+	return 0;
+}
+
+/* dl_iterate_phdr takes the loader's lock for a moment, so: never from a handler, one thread at a time. */
+void shim_modules(struct thr *t)
+{
+	static int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+	static u32 busy;
+	if (t->depth || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+		return;
+	if (!iterate)
+		iterate = (__typeof__(iterate))shim_find("dl_iterate_phdr", 0);
+	if (iterate) {
+		int err = errno;
+		iterate(each_module, t);
+		errno = err;
+	}
+	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+}
+
+static void tls_is(struct thr *t)
+{
+	t->tid = t->slot->tid = (u32)sys(SYS_gettid);
+	shim_self.uid = t->uid;
+	shim_self.proc = t->proc;
+	shim_self.nfork = 0;
+	shim_self.thr = t;
+}
+
+int shim_thread_boot(int argc, char **argv)
+{
+	u64 mask;
+	struct thr *t = take(shim_run.parent_uid, 0, PROPHET_ThreadMain);
+	if (!t)
+		return -ENOMEM;
+	shim_block(&mask);
+	tls_is(t);
+	clock_record(t);
+	proc_record(t, argc, argv);
+	say_thread(t);
+	shim_modules(t);
+	t->begun = 1;
+	t->gate = ~0u;
+	shim_unblock(&mask);
+	if (shim_ctl.serial)
+		shim_serial_take();
+	return 0;
+}
+
+void shim_forked(void)
+{
+	u64 mask;
+	struct thr *t;
+	shim_block(&mask);
+	if (!shim_wiped->alive) {
+		shim_zero(shim_wiped, sizeof *shim_wiped);
+		shim_wiped->alive = 1;
+		shim_run_forked();
+		t = take(shim_self.uid, shim_self.nfork, PROPHET_ThreadForked);
+		if (!t) {
+			shim_self.thr = 0;
+			shim_self.off = 1;
+		} else {
+			tls_is(t);
+			clock_record(t);
+			proc_record(t, 0, 0);
+			say_thread(t);
+			t->begun = 1;
+			t->gate = ~0u;
+		}
+	}
+	shim_unblock(&mask);
+}
+
+struct thr *shim_thread_new(struct thr *parent)
+{
+	return take(parent->uid, ++parent->nthread, PROPHET_ThreadCreated);
+}
+
+void shim_thread_begin(struct thr *t)
+{
+	u64 mask;
+	shim_block(&mask);
+	tls_is(t);
+	t->last = shim_ticks();
+	t->slot->base = t->last;
+	say_thread(t);
+	t->begun = 1;
+	t->gate = ~0u;
+	shim_unblock(&mask);
+	if (shim_ctl.serial)
+		shim_serial_take();
+}
+
+void shim_thread_ending(struct thr *t)
+{
+	if (!t || shim_self.thr != t)
+		return;
+	shim_cpu(t);
+	shim_flush(t, 0);
+	__atomic_store_n(&t->slot->state, PROPHET_SlotEnding, __ATOMIC_RELEASE);
+	if (shim_ctl.serial)
+		shim_serial_give();
+}
+
+static void unlist(struct thr *t)
+{
+	struct thr **p = &shim_wiped->list;
+	while (*p && *p != t)
+		p = &(*p)->next;
+	if (*p)
+		*p = t->next;
+}
+
+void shim_thread_drop(struct thr *t)
+{
+	shim_lock(&shim_wiped->threads);
+	unlist(t);
+	t->slot->state = PROPHET_SlotFree;
+	t->next = shim_wiped->spare;
+	shim_wiped->spare = t;
+	shim_unlock(&shim_wiped->threads);
+}
+
+/* A thread whose routine is over is gone once the kernel no longer knows its tid. */
+void shim_reap(void)
+{
+	struct thr *t, *next;
+	shim_lock(&shim_wiped->threads);
+	for (t = shim_wiped->list; t; t = next) {
+		next = t->next;
+		if (t->slot->state != PROPHET_SlotEnding || !t->tid || sys(SYS_tgkill, shim_run.pid, t->tid, 0) != -ESRCH)
+			continue;
+		shim_flush(t, PROPHET_ChunkLast);
+		unlist(t);
+		t->slot->state = PROPHET_SlotFree;
+		t->next = shim_wiped->spare;
+		shim_wiped->spare = t;
+	}
+	shim_unlock(&shim_wiped->threads);
+}
+
+struct thr *shim_ready_slow(u32 cls)
+{
+	struct self *me = &shim_self;
+	struct thr *t = me->thr;
+	if (shim_run.state != RUN_ON || me->off)
+		return 0;
+	if (t && !t->slot) { /* fork has wiped it */
+		shim_forked();
+		t = me->thr;
+	} else if (!t) {
+		if (!shim_wiped->alive) {
+			shim_forked();
+			t = me->thr;
+		} else {
+			u64 mask;
+			t = take(0, 0, PROPHET_ThreadFound);
+			if (t) {
+				shim_block(&mask);
+				tls_is(t);
+				say_thread(t);
+				t->begun = 1;
+				t->gate = ~0u;
+				shim_unblock(&mask);
+			}
+		}
+	}
+	if (!t || !(shim_ctl.level & 1u << cls))
+		return 0;
+	if (t->vfork && !shim_in_vfork(t))
+		t->vfork = 0;
+	t->gate = t->vfork || shim_run.exiting ? 0 : ~0u;
+	return t;
+}
+
+int shim_in_vfork(struct thr *t)
+{
+	return t->vfork && (u32)sys(SYS_getpid) != shim_run.pid;
+}
+
+u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail)
+{
+	u64 n = ++t->nobj, len = detail ? shim_len(detail) : 0;
+	u8 b[1100], *p;
+	if (len > 1000)
+		len = 1000;
+	p = put_v(b, PROPHET_TagObject);
+	p = put_v(p, t->uid);
+	p = put_v(p, n);
+	p = put_v(p, type);
+	p = put_v(p, addr);
+	p = put_v(p, len);
+	shim_copy(p, detail ? (const void *)detail : "", len);
+	shim_record(t, b, (u32)(p - b) + (u32)len);
+	return (u64)t->uid << 40 | (n & 0xffffffffffull);
+}
+
+static void exit_record(struct thr *t, u32 how, i64 status)
+{
+	struct rusage self, kids;
+	u64 r, w, cpu, kcpu;
+	u8 b[96], *p;
+	shim_io_counts(&r, &w);
+	shim_zero(&self, sizeof self);
+	shim_zero(&kids, sizeof kids);
+	sys(SYS_getrusage, RUSAGE_SELF, &self);
+	sys(SYS_getrusage, RUSAGE_CHILDREN, &kids);
+	cpu = (u64)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) * 1000000000u + (u64)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) * 1000u;
+	kcpu = (u64)(kids.ru_utime.tv_sec + kids.ru_stime.tv_sec) * 1000000000u + (u64)(kids.ru_utime.tv_usec + kids.ru_stime.tv_usec) * 1000u;
+	p = put_v(b, how);
+	p = put_z(p, status);
+	p = put_v(p, r);
+	p = put_v(p, w);
+	p = put_v(p, shim_run.own_bytes);
+	p = put_v(p, cpu);
+	p = put_v(p, kcpu);
+	shim_record_at(t, PROPHET_TagExit, b, (u32)(p - b));
+}
+
+/* The rings go out: our own, and what other threads have written so far. After that a record is written at once,
+ * since nothing of ours runs when the C library ends the process. */
+void shim_exit_flush(u32 how, i64 status)
+{
+	struct thr *t = shim_self.thr, *o;
+	if (shim_run.state != RUN_ON || shim_self.off || !t || !t->slot || shim_in_vfork(t))
+		return;
+	shim_cpu(t);
+	clock_record(t);
+	exit_record(t, how, status);
+	shim_flush(t, PROPHET_ChunkLast);
+	if (shim_run.threads > 1) {
+		shim_lock(&shim_wiped->threads);
+		for (o = shim_wiped->list; o; o = o->next)
+			if (o != t)
+				shim_flush_for(o);
+		shim_unlock(&shim_wiped->threads);
+	}
+	shim_serial_give();
+}
+
+/* The C library is about to end the process; what it still asks of the kernel goes out at once. */
+void shim_process_over(u32 how, i64 status)
+{
+	struct thr *t = shim_self.thr, *o;
+	if (shim_run.state != RUN_ON || shim_self.off || !t || !t->slot || shim_in_vfork(t) || shim_run.exiting)
+		return;
+	shim_run.exiting = 1;
+	t->gate = 0;
+	shim_exit_flush(how, status);
+	shim_lock(&shim_wiped->threads);
+	for (o = shim_wiped->list; o; o = o->next)
+		shim_slot_free(o->index);
+	for (o = shim_wiped->spare; o; o = o->next)
+		shim_slot_free(o->index);
+	shim_unlock(&shim_wiped->threads);
+	shim_run_left();
+}
+
+/* Serial: one token for all threads of all processes of the run. A holder that died, or that does not come by for
+ * two seconds, loses it; the latter is counted, as the run is then not serial there. */
+void shim_serial_give(void)
+{
+	u32 me = (u32)sys(SYS_gettid);
+	if (__atomic_load_n(&shim_ctl.token, __ATOMIC_RELAXED) != me)
+		return;
+	__atomic_store_n(&shim_ctl.token, 0, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&shim_ctl.turn, 1, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&shim_ctl.waiters, __ATOMIC_ACQUIRE))
+		sys(SYS_futex, &shim_ctl.turn, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+void shim_serial_take(void)
+{
+	u32 me = (u32)sys(SYS_gettid), tries = 0;
+	for (;;) {
+		u32 holder = 0, turn = __atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE);
+		struct timespec wait = {0, 100000000};
+		long r;
+		if (__atomic_compare_exchange_n(&shim_ctl.token, &holder, me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || holder == me)
+			return;
+		__atomic_add_fetch(&shim_ctl.waiters, 1, __ATOMIC_ACQ_REL);
+		r = sys(SYS_futex, &shim_ctl.turn, FUTEX_WAIT, turn, &wait, 0, 0);
+		__atomic_sub_fetch(&shim_ctl.waiters, 1, __ATOMIC_ACQ_REL);
+		if (r != -ETIMEDOUT) {
+			tries = 0;
+			continue;
+		}
+		if (sys(SYS_tkill, holder, 0) == -ESRCH || ++tries >= 20) {
+			if (tries >= 20)
+				__atomic_add_fetch(&shim_ctl.broken, 1, __ATOMIC_RELAXED);
+			if (__atomic_compare_exchange_n(&shim_ctl.token, &holder, me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+				return;
+		}
+	}
+}

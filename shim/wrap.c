@@ -1,0 +1,80 @@
+/* The parts of the wrapper's shape that are off the fast path, and what printed wrappers share. See wrap.h. */
+#include "wrap.h"
+#include <sys/uio.h>
+#include <time.h>
+
+static void left(struct ev *e)
+{
+	struct thr *t = e->t;
+	u8 b[32], *p = put_v(b, (u64)e->outer_call);
+	u64 now = shim_ticks();
+	p = put_v(p, now > t->in_begin ? now - t->in_begin : 0);
+	shim_record_at(t, PROPHET_TagLeft, b, (u32)(p - b));
+	e->outer_call = 0;
+}
+
+static void delay(struct ev *e)
+{
+	u32 i;
+	for (i = 0; i < PROPHET_DelaySlots; i++) {
+		struct delay *d = &shim_ctl.delays[i];
+		u64 n;
+		if (!d->ns || (d->call && d->call != e->call) || (d->uid && d->uid != e->t->uid))
+			continue;
+		n = __atomic_add_fetch(&d->count, 1, __ATOMIC_RELAXED);
+		if (!d->nth || n == d->nth) {
+			struct timespec ts = {(time_t)(d->ns / 1000000000u), (long)(d->ns % 1000000000u)};
+			sys(SYS_nanosleep, &ts, &ts);
+			e->note |= PROPHET_NoteDelayed;
+		}
+	}
+}
+
+int shim_begin_special(struct ev *e)
+{
+	if (e->outer_call)
+		left(e);
+	if (e->t->vfork && shim_in_vfork(e->t))
+		e->note |= PROPHET_NoteVforked;
+	if (shim_ctl.delayed)
+		delay(e);
+	if (shim_ctl.serial)
+		shim_serial_give();
+	return 1;
+}
+
+void shim_end_special(struct ev *e)
+{
+	(void)e;
+	if (shim_ctl.serial)
+		shim_serial_take();
+}
+
+/* Whether n bytes may be read without a fault; asks the kernel, so only where something is odd. */
+int shim_readable(const void *p, u64 n)
+{
+	char b[64];
+	while (n) {
+		u64 k = n < sizeof b ? n : sizeof b;
+		struct iovec to = {b, k}, from = {(void *)p, k};
+		if (sys(SYS_process_vm_readv, sys(SYS_getpid), &to, 1, &from, 1, 0) != (long)k)
+			return 0;
+		p = (const u8 *)p + k;
+		n -= k;
+	}
+	return 1;
+}
+
+void shim_tail_text(struct ev *e, const char *s, u32 kind)
+{
+	i64 r = e->ret;
+	u64 n = 0;
+	/* After these the kernel has read the text; after others (EFAULT, EINVAL, EBADF, …) it may not have. */
+	if (r >= 0 || r == -ENOENT || r == -EEXIST || r == -EACCES || r == -ENOTDIR || r == -EISDIR || r == -ENOTEMPTY || r == -EPERM) {
+		n = s ? shim_len(s) : 0;
+	} else if (s) {
+		while (n < 4096 && shim_readable(s + n, 1) && s[n])
+			n++;
+	}
+	shim_tail_bytes(e, s, n, kind);
+}

@@ -1,0 +1,104 @@
+/* The one shape of a wrapper (rules.h, 4), as printed for every plain row:
+ *
+ *	struct ev e;
+ *	if (!shim_begin(&e, CALL_read, CLASS_disk, CALLER()))
+ *		return REAL(read)(fd, buf, n);
+ *	r = REAL(read)(fd, buf, n);
+ *	shim_end(&e, WRAP_BLOCK);	// stamp
+ *	e.ret = shim_ret_errno(r); e.obj = …; e.f1 = …;
+ *	return shim_done(&e), r;	// written; nothing of ours touches errno
+ *
+ * Between begin and end nothing is held, so the real call may be left by a jump, an exception or cancellation.
+ */
+#ifndef SHIM_WRAP_H
+#define SHIM_WRAP_H
+
+#include "thread.h"
+#include "real.h"
+#include "object.h"
+#include "fdtab.h"
+#include <errno.h>
+
+HIDDEN int shim_begin_special(struct ev *e); /* serial, delays, a call that was left */
+HIDDEN void shim_end_special(struct ev *e);
+
+/* Fills e for an event that may wait; 0: do not record. */
+static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
+{
+	struct thr *t = shim_ready(cls);
+	if (unlikely(!t))
+		return 0;
+	e->t = t;
+	e->pc = pc;
+	e->call = call;
+	e->obj = 0;
+	e->f1 = e->f2 = e->f3 = e->seq = 0;
+	e->ret = 0;
+	e->note = e->nparts = e->data_kind = e->inlen = 0;
+	e->outer_call = (int)t->in_call;
+	if (unlikely(!shim_ctl.fast || e->outer_call || t->vfork))
+		shim_begin_special(e);
+	t->in_call = call;
+	e->begin = shim_ticks();
+	if (unlikely(e->begin - t->last > shim_gap_ticks()))
+		shim_cpu(t);
+	t->in_begin = e->begin;
+	return 1;
+}
+
+#define WRAP_ONCE 0
+#define WRAP_BLOCK 1
+
+/* After the real call. A call that cannot wait has one stamp. */
+static inline void shim_end(struct ev *e, int block)
+{
+	e->end = block ? shim_ticks() : e->begin;
+	e->t->in_call = 0;
+	if (unlikely(!shim_ctl.fast))
+		shim_end_special(e);
+}
+
+/* Writes the event. errno is as the real call left it, as nothing of ours touches it. */
+static inline void shim_done(struct ev *e)
+{
+	shim_commit(e);
+}
+
+static inline i64 shim_ret_errno(i64 r)
+{
+	return r == -1 ? -(i64)errno : r;
+}
+
+static inline i64 shim_ret_ptr(const void *r)
+{
+	return r ? 1 : -(i64)errno;
+}
+
+static inline void shim_tail_num(struct ev *e, u64 v)
+{
+	if (e->nparts < PARTS) {
+		e->part[e->nparts].p = 0;
+		e->part[e->nparts].n = v;
+		e->part[e->nparts++].kind = PART_NUM;
+	}
+}
+
+static inline void shim_tail_bytes(struct ev *e, const void *p, u64 n, u32 kind)
+{
+	if (e->nparts < PARTS) {
+		e->part[e->nparts].p = p ? p : "";
+		e->part[e->nparts].n = p ? n : 0;
+		e->part[e->nparts++].kind = kind;
+	}
+}
+
+/* A string the program gave: read only when the kernel could, or may have. */
+HIDDEN void shim_tail_text(struct ev *e, const char *s, u32 kind);
+HIDDEN int shim_readable(const void *p, u64 n);
+
+static inline void shim_tail_snum(struct ev *e, i64 v)
+{
+	shim_tail_num(e, ((u64)v << 1) ^ (u64)(v >> 63));
+}
+
+#endif
