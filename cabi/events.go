@@ -37,13 +37,11 @@ const (
 	TagLimit   = 24 // first tag that is not defined yet
 )
 
-// Bits of an event's second varint, dt<<2 | these.
-const (
-	EvDuration = 1 // V duration follows
-	EvBody     = 2 // the mask byte follows
-)
+// An event is V(key + FirstKey) V(dt<<1 | EvMore) and, with EvMore, the mask byte and the fields it names. So an
+// event that is as predicted and begins and ends at once takes two or three bytes.
+const EvMore = 1 // the mask byte follows
 
-// Bits of an event's mask byte; each says that the field is not as predicted. Fields follow in this order.
+// Bits of an event's mask byte. Fields follow in this order: V duration first, then what is not as predicted:
 // ret, f1, f2 and f3 are predicted to be the key's last ones, seq to be the key's last + 1 (calls without order
 // have none); each is written as Z(actual - predicted).
 const (
@@ -54,6 +52,8 @@ const (
 	MaskSeq  = 16
 	MaskTail = 32 // S: what the row says (paths, further numbers)
 	MaskNote = 64 // V note bits (Note…)
+
+	MaskDuration = 128 // V duration, before all other fields
 )
 
 // Note bits of an event.

@@ -70,7 +70,7 @@ type Slot struct {
 	Seq    uint64 // number of the chunk being filled
 	Base   uint64 // ticks at the chunk's start
 	Gen    uint64 // odd while the owner flushes; changes with every flush
-	Start  uint64 // start time of the process (field 22 of /proc/PID/stat), against reuse of pids
+	Start  uint64 // CLOCK_BOOTTIME ns when the process was first recorded: a process of that pid that started later is another one
 	State  uint32 // SlotLive …
 	Flags  uint32
 	Call   uint32 // call the thread is inside of, 0 when none (for status only)

@@ -65,8 +65,7 @@
 #define PROPHET_TagFork 22
 #define PROPHET_TagClock 23
 #define PROPHET_TagLimit 24
-#define PROPHET_EvDuration 1
-#define PROPHET_EvBody 2
+#define PROPHET_EvMore 1
 #define PROPHET_MaskRet 1
 #define PROPHET_MaskF1 2
 #define PROPHET_MaskF2 4
@@ -74,6 +73,7 @@
 #define PROPHET_MaskSeq 16
 #define PROPHET_MaskTail 32
 #define PROPHET_MaskNote 64
+#define PROPHET_MaskDuration 128
 #define PROPHET_NoteWaited 1
 #define PROPHET_NoteCut 2
 #define PROPHET_NoteVforked 4

@@ -6,36 +6,7 @@
 #include "wrap.h"
 #include <threads.h>
 
-/* Writes an event that is as predicted: key and time. 0: it is not, take the common way. */
-static inline int as_predicted(struct thr *t, u64 id, u64 sc, u64 addr, u64 seq, u64 now)
-{
-	struct key *k = &t->keys[key_slot(id, sc)];
-	struct slot *s = t->slot;
-	u64 pos = s->pos, last, dt, word, v;
-	u32 bits, n;
-	u8 *p;
-	barrier();
-	last = t->last;
-	dt = now - last;
-	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 != addr || k->num >= 128 - PROPHET_FirstKey))
-		return 0;
-	if (unlikely((seq != 0 && seq != k->seq + 1) || k->ret != 0 || dt > shim_gap_ticks() || pos > PROPHET_RingLimit))
-		return 0;
-	v = dt << 2;
-	bits = 64 - (u32)__builtin_clzll(v | 1);
-	n = (bits * 9 + 63) >> 6;
-	word = ((v << n | 1ull << (n - 1)) << 8) | (PROPHET_FirstKey + k->num) << 1 | 1;
-	p = t->ring + pos;
-	__builtin_memcpy(p, &word, 8);
-	t->last = now;
-	if (unlikely(!shim_commit_at(&s->pos, pos, pos + 1 + n)))
-		return 0;
-	if (seq)
-		k->seq = seq;
-	return 1;
-}
-
-static void common(struct thr *t, u32 call, void *pc, pthread_mutex_t *m, u64 id, u64 seq, i64 ret, u64 begin, u64 end)
+static NOINLINE void common(struct thr *t, u32 call, void *pc, pthread_mutex_t *m, u64 id, u64 seq, i64 ret, u64 begin, u64 end)
 {
 	struct ev e;
 	e.t = t;
@@ -99,7 +70,7 @@ static inline int lock(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
 		return r;
 	}
 	seq = ++w->seq & MUTEX_SEQ;
-	if (unlikely(!as_predicted(t, w->id, key_sc(pc, call), (u64)m, seq, now)))
+	if (unlikely(!shim_quick(t, w->id, key_sc(pc, call), 0, (u64)m, 0, 0, seq, now, now, shim_gap)))
 		common(t, call, pc, m, w->id, seq, 0, now, now);
 	return 0;
 }
@@ -134,7 +105,7 @@ static inline int unlock(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
 		return unlock_slow(real, call, m, pc);
 	now = shim_ticks();
 	r = real(m);
-	if (unlikely(r != 0 || !as_predicted(t, id, key_sc(pc, call), (u64)m, 0, now)))
+	if (unlikely(r != 0 || !shim_quick(t, id, key_sc(pc, call), 0, (u64)m, 0, 0, 0, now, now, shim_gap)))
 		common(t, call, pc, m, id, 0, r, now, now);
 	return r;
 }

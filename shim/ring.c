@@ -5,18 +5,12 @@
 #include <sys/uio.h>
 
 #define GAP_NS 40000 /* a gap or a call longer than this is worth asking the kernel for CPU time (about 400 ns) */
-#define RSS_NS 10000000
 
-static u64 gap_ticks = 80000; /* until boot has measured */
+u64 shim_gap = 80000; /* until boot has measured */
 
 void shim_ring_rate(u64 ticks_per_ms)
 {
-	gap_ticks = ticks_per_ms * GAP_NS / 1000000;
-}
-
-u64 shim_gap_ticks(void)
-{
-	return gap_ticks;
+	shim_gap = ticks_per_ms * GAP_NS / 1000000;
 }
 
 void shim_predict_nothing(struct thr *t)
@@ -162,7 +156,7 @@ void shim_commit(struct ev *e)
 		struct key was;
 		const struct part *path = 0;
 		u64 pos, g, last, begin = e->begin, end = e->end;
-		u32 num, mask = 0, bits;
+		u32 num, mask = 0, more;
 		int known;
 		u8 *p, *m;
 		room(t);
@@ -175,7 +169,7 @@ void shim_commit(struct ev *e)
 			if (end < begin)
 				end = begin;
 		}
-		if (unlikely(begin - last > gap_ticks) && begin == end && t->lastcpu < last) {
+		if (unlikely(begin - last > shim_gap) && begin == end && t->lastcpu < last) {
 			shim_cpu(t); /* the cursor moves on; start over */
 			continue;
 		}
@@ -213,12 +207,14 @@ void shim_commit(struct ev *e)
 			mask |= PROPHET_MaskSeq;
 		if (e->nparts)
 			mask |= PROPHET_MaskTail;
-		bits = (end != begin ? PROPHET_EvDuration : 0) | (mask || e->note ? PROPHET_EvBody : 0);
-		p = put_v(p, (begin - last) << 2 | bits);
 		if (end != begin)
-			p = put_v(p, end - begin);
-		if (bits & PROPHET_EvBody) {
+			mask |= PROPHET_MaskDuration;
+		more = mask || e->note;
+		p = put_v(p, (begin - last) << 1 | more);
+		if (more) {
 			m = p++;
+			if (end != begin)
+				p = put_v(p, end - begin);
 			if (mask & PROPHET_MaskRet)
 				p = put_z(p, e->ret - was.ret);
 			if (mask & PROPHET_MaskF1)
@@ -287,7 +283,7 @@ void shim_commit(struct ev *e)
 			t->path_len = n;
 			t->path_gen = g;
 		}
-		if (unlikely(end - begin > gap_ticks))
+		if (unlikely(end - begin > shim_gap))
 			shim_cpu(t);
 		if (unlikely(!t->gate) && shim_run.exiting)
 			shim_flush(t, PROPHET_ChunkLast);

@@ -104,7 +104,7 @@ HIDDEN void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len); /* 
 HIDDEN u64 shim_data_chunk(struct thr *t, const void *data, u64 len);
 HIDDEN void shim_cpu(struct thr *t);
 HIDDEN void shim_predict_nothing(struct thr *t);
-HIDDEN u64 shim_gap_ticks(void);
+extern u64 shim_gap HIDDEN; /* ticks: a longer gap or call is worth asking the kernel for CPU time */
 
 /* Prefix varints (cabi/events.go); 8 bytes are stored whatever the length: rings have room behind every record. */
 static inline u8 *put_v(u8 *p, u64 v)
@@ -135,6 +135,68 @@ _Static_assert(PROPHET_KeySlots == 512, "key_slot gives 9 bits");
 static inline u64 key_sc(void *pc, u32 call)
 {
 	return (u64)pc << 16 | call;
+}
+
+/* The fast path of an event: its key is known and has a number of one byte, there is room, the gap is short, and
+ * nothing but numbers is to be written. 0: nothing is written, shim_commit does it. */
+static inline int shim_quick(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 seq, u64 begin, u64 end, u64 gap)
+{
+	struct key *k = &t->keys[key_slot(obj, sc)];
+	struct slot *s = t->slot;
+	u64 pos = s->pos, dt, word, v;
+	u32 n, mask = 0;
+	u8 *p;
+	barrier();
+	dt = begin - t->last;
+	if (unlikely(k->idx != (obj ^ t->genx) || k->sc != sc || k->num >= 128 - PROPHET_FirstKey))
+		return 0;
+	if (unlikely(dt > gap || pos > PROPHET_RingLimit || end - begin > gap || !t->gate))
+		return 0;
+	if (ret != k->ret)
+		mask |= PROPHET_MaskRet;
+	if (f1 != k->f1)
+		mask |= PROPHET_MaskF1;
+	if (f2 != k->f2)
+		mask |= PROPHET_MaskF2;
+	if (f3 != k->f3)
+		mask |= PROPHET_MaskF3;
+	if (seq && seq != k->seq + 1)
+		mask |= PROPHET_MaskSeq;
+	if (end != begin)
+		mask |= PROPHET_MaskDuration;
+	p = t->ring + pos;
+	v = dt << 1 | (mask != 0);
+	n = ((64 - (u32)__builtin_clzll(v | 1)) * 9 + 63) >> 6;
+	word = ((v << n | 1ull << (n - 1)) << 8) | (PROPHET_FirstKey + k->num) << 1 | 1;
+	__builtin_memcpy(p, &word, 8);
+	p += 1 + n;
+	if (mask) {
+		*p++ = (u8)mask;
+		if (end != begin)
+			p = put_v(p, end - begin);
+		if (mask & PROPHET_MaskRet)
+			p = put_z(p, ret - k->ret);
+		if (mask & PROPHET_MaskF1)
+			p = put_z(p, (i64)(f1 - k->f1));
+		if (mask & PROPHET_MaskF2)
+			p = put_z(p, (i64)(f2 - k->f2));
+		if (mask & PROPHET_MaskF3)
+			p = put_z(p, (i64)(f3 - k->f3));
+		if (mask & PROPHET_MaskSeq)
+			p = put_z(p, (i64)(seq - (k->seq + 1)));
+	}
+	t->last = end;
+	if (unlikely(!shim_commit_at(&s->pos, pos, (u64)(p - t->ring))))
+		return 0;
+	if (mask) {
+		k->ret = ret;
+		k->f1 = f1;
+		k->f2 = f2;
+		k->f3 = f3;
+	}
+	if (seq)
+		k->seq = seq;
+	return 1;
 }
 
 #endif

@@ -303,7 +303,7 @@ u64 shim_rss(u64 now)
 	long r;
 	if (now < shim_run.next_rss || statm.fd < 0 || !same_file(&statm))
 		return 0;
-	shim_run.next_rss = now + shim_gap_ticks() * 250; /* 10 ms */
+	shim_run.next_rss = now + shim_gap * 250; /* 10 ms */
 	r = sys(SYS_pread64, statm.fd, b, sizeof b - 1, 0);
 	if (r <= 0)
 		return 0;

@@ -40,7 +40,7 @@ static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
 		shim_begin_special(e);
 	t->in_call = call;
 	e->begin = shim_ticks();
-	if (unlikely(e->begin - t->last > shim_gap_ticks()))
+	if (unlikely(e->begin - t->last > shim_gap))
 		shim_cpu(t);
 	t->in_begin = e->begin;
 	return 1;
@@ -61,6 +61,9 @@ static inline void shim_end(struct ev *e, int block)
 /* Writes the event. errno is as the real call left it, as nothing of ours touches it. */
 static inline void shim_done(struct ev *e)
 {
+	if (likely(!(e->note | e->nparts | e->data_kind | e->inlen)) &&
+	    likely(shim_quick(e->t, e->obj, key_sc(e->pc, e->call), e->ret, e->f1, e->f2, e->f3, e->seq, e->begin, e->end, shim_gap)))
+		return;
 	shim_commit(e);
 }
 

@@ -8,6 +8,12 @@
 #include <unistd.h>
 #include <fcntl.h>
 
-#define INPUT_ROOM 256 /* longest structured result */
+#define INPUT_ROOM 320 /* longest structured result */
+
+#include "steps_disk.h"
+#include "steps_net.h"
+#include "steps_time.h"
+#include "steps_proc.h"
+#include "steps_sync.h"
 
 #endif
