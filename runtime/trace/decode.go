@@ -115,9 +115,6 @@ func (d *Decoder) forget() {
 	d.lostP = false
 }
 
-// more reports whether records are left.
-func (d *Decoder) more() bool { return d.c.p < d.c.end }
-
 // Next reads one record into r; false at the end and at damage, which Err tells apart. r.Thread and r.N are left
 // alone.
 func (d *Decoder) Next(r *Record) bool {
@@ -154,24 +151,19 @@ func (d *Decoder) event(r *Record, k *key) bool {
 	c := &d.c
 	t := c.v()
 	r.Tag = TagEvent
-	r.Begin = d.now + t>>2
-	r.Timed = t&cabi.EvDuration != 0
-	if r.Timed {
-		d.now = r.Begin + c.v()
-	} else {
-		d.now = r.Begin
-	}
-	r.End = d.now
-	r.Mask, r.Note = 0, 0
+	r.Begin = d.now + t>>1
+	r.End = r.Begin
+	r.Mask, r.Note, r.Timed = 0, 0, false
 	if r.Fields != nil {
 		r.Fields = nil
 		r.Tail = nil
 	}
 	d.row = k.row
 	d.inputs = 0
-	if t&cabi.EvBody != 0 && !d.body(r, k) {
+	if t&cabi.EvMore != 0 && !d.more(r, k) {
 		return false
 	}
+	d.now = r.End
 	if c.bad || c.p > c.end {
 		return d.fail("")
 	}
@@ -179,17 +171,22 @@ func (d *Decoder) event(r *Record, k *key) bool {
 	r.Ret, r.F = k.ret, k.f
 	r.Seq = 0
 	if r.Mask&cabi.MaskSeq != 0 || k.row != nil && k.row.Seq && (k.ret == 0 || k.row.placed(k.ret)) {
-		k.seq++ // body added what differs from that
+		k.seq++ // more added what differs from that
 		r.Seq = k.seq
 	}
 	d.events++
 	return true
 }
 
-func (d *Decoder) body(r *Record, k *key) bool {
+// more reads the mask and what it names.
+func (d *Decoder) more(r *Record, k *key) bool {
 	c := &d.c
 	m := c.byte()
 	r.Mask = m
+	if m&cabi.MaskDuration != 0 {
+		r.Timed = true
+		r.End += c.v()
+	}
 	if m&cabi.MaskRet != 0 {
 		k.ret += c.z()
 	}
@@ -212,9 +209,6 @@ func (d *Decoder) body(r *Record, k *key) bool {
 	}
 	if m&cabi.MaskNote != 0 {
 		r.Note = uint8(c.v())
-	}
-	if m&0x80 != 0 {
-		return d.fail("mask byte %#x has a bit of a newer format", m)
 	}
 	if m&cabi.MaskTail != 0 && !c.over() {
 		return d.tail(r, k.row)

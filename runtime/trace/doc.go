@@ -25,9 +25,9 @@
 // cabi.FirstKey it is a control record with that tag, laid out as cabi says beside each tag. Otherwise it is an event of
 // key x-FirstKey, which an earlier TagKey record of the chunk defined as call, call site and object:
 //
-//	event = V(FirstKey+key) V(dt<<2|flags) [V duration] [mask byte, fields]
+//	event = V(FirstKey+key) V(dt<<1|EvMore) [mask byte, [V duration], fields]
 //
-// begin = cursor+dt, end = begin+duration, and the cursor moves to end. A field that is not in the mask is as
+// begin = cursor+dt, end = begin+duration (none: 0), and the cursor moves to end. A field that is not in the mask is as
 // predicted: ret, f1, f2 and f3 as the key's last ones, seq the key's last plus one where the row has `seq`. The tail
 // holds what the row's path, num, snum and str steps say, in their order. Records of input data (TagHash,
 // TagData, TagBigData, TagInput) belong to the event right before them.

@@ -214,7 +214,9 @@ func (t *Trace) survey(hz uint64) {
 }
 
 // Calibrated reports whether the rate of the ticks is known.
-func (t *Trace) Calibrated() bool { return t.Clock.Hz != 1e9 || Calibrate(t.points) != 0 || t.Meta.TicksHz != 0 }
+func (t *Trace) Calibrated() bool {
+	return t.Clock.Hz != 1e9 || Calibrate(t.points) != 0 || t.Meta.TicksHz != 0
+}
 
 // ThreadByUID returns a thread, or nil.
 func (t *Trace) ThreadByUID(uid uint32) *Thread { return t.byUID[uid] }
@@ -229,17 +231,43 @@ func (t *Trace) ThreadByName(name string) *Thread {
 	return nil
 }
 
-// Data returns the bytes of a data chunk: the input that a TagBigData record of the thread names.
-func (t *Trace) Data(uid uint32, seq uint64) ([]byte, error) {
+func (t *Trace) findData(uid uint32, seq uint64) *chunkRef {
 	i, ok := slices.BinarySearchFunc(t.data, chunkRef{uid: uid, seq: seq}, func(a, b chunkRef) int {
 		return cmp.Or(cmp.Compare(a.uid, b.uid), cmp.Compare(a.seq, b.seq))
 	})
 	if !ok {
+		return nil
+	}
+	return &t.data[i]
+}
+
+// Data returns the bytes of a data chunk: the input that a TagBigData record of the thread names.
+func (t *Trace) Data(uid uint32, seq uint64) ([]byte, error) {
+	ref := t.findData(uid, seq)
+	if ref == nil {
 		return nil, &Damage{"data", 0, fmt.Sprintf("data chunk %d of thread %d is missing", seq, uid)}
 	}
-	b, err := t.src.load(&t.data[i], nil)
+	b, err := t.src.load(ref, nil)
 	if err != nil {
 		return nil, err
 	}
-	return b[:t.data[i].len], nil
+	return b[:ref.len], nil
+}
+
+// DataBytes is how many bytes of input data lie in chunks of their own.
+func (t *Trace) DataBytes() int64 {
+	var n int64
+	for i := range t.data {
+		n += int64(t.data[i].len)
+	}
+	return n
+}
+
+// Chunks is how many chunks the trace has, of all kinds.
+func (t *Trace) Chunks() int {
+	n := len(t.data) + len(t.control)
+	for _, th := range t.Threads {
+		n += th.Chunks
+	}
+	return n
 }
