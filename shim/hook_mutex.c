@@ -6,6 +6,39 @@
 #include "wrap.h"
 #include <threads.h>
 
+/* shim_quick for what a mutex needs most: key and time, two or three bytes, all else as predicted. */
+static inline __attribute__((always_inline)) int as_predicted(struct thr *t, u64 id, u64 sc, u64 addr, u64 seq, u64 now)
+{
+	struct key *k = &t->keys[key_slot(id, sc)];
+	struct slot *s = t->slot;
+	u64 pos = s->pos, v;
+	u8 *p = t->ring + pos;
+	u32 head;
+	barrier();
+	v = now - t->last;
+	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 != addr || v >= 1u << 13))
+		return 0;
+	if (unlikely((seq != 0 && seq != k->seq + 1) || (k->ret | (k->num & 96)) || pos > PROPHET_RingLimit))
+		return 0;
+	head = k->num * 2 + (PROPHET_FirstKey << 1 | 1);
+	/* Prefix varints of one and of two bytes; see put_v. */
+	if (likely(v < 1u << 6)) {
+		u16 w = (u16)(head | (v << 2 | 1) << 8);
+		__builtin_memcpy(p, &w, 2);
+		v = pos + 2;
+	} else {
+		u32 w = head | (u32)(v << 3 | 2) << 8;
+		__builtin_memcpy(p, &w, 4);
+		v = pos + 3;
+	}
+	t->last = now;
+	if (unlikely(!shim_commit_at(&s->pos, pos, v)))
+		return 0;
+	if (seq)
+		k->seq = seq;
+	return 1;
+}
+
 static NOINLINE void common(struct thr *t, u32 call, void *pc, pthread_mutex_t *m, u64 id, u64 seq, i64 ret, u64 begin, u64 end)
 {
 	struct ev e;
@@ -51,27 +84,27 @@ static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *
 	return r;
 }
 
-static inline int lock(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+static inline __attribute__((always_inline)) int lock(lock_fn real, u32 call, pthread_mutex_t *m)
 {
 	struct thr *t = shim_self.thr;
 	struct mutex_words *w;
 	u64 now, seq;
 	int r;
 	if (unlikely(!t || !(t->gate & shim_ctl.fast & 1u << CLASS_sync)))
-		return lock_slow(real, call, m, pc);
+		return lock_slow(real, call, m, CALLER());
 	if (unlikely(m->__data.__lock != 0 || m->__data.__kind & (MUTEX_ROBUST | MUTEX_SHARED)))
-		return lock_slow(real, call, m, pc);
+		return lock_slow(real, call, m, CALLER());
 	r = real(m);
 	w = mutex_words(m);
 	now = shim_ticks();
 	if (unlikely(r != 0 || w->id == 0 || (w->seq ^ mutex_mark(m)) >> 48)) {
 		u64 id = shim_mutex_name(t, m, acquired(r));
-		common(t, call, pc, m, id, acquired(r) ? shim_mutex_next(t, m) : 0, r, now, now);
+		common(t, call, CALLER(), m, id, acquired(r) ? shim_mutex_next(t, m) : 0, r, now, now);
 		return r;
 	}
 	seq = ++w->seq & MUTEX_SEQ;
-	if (unlikely(!shim_quick(t, w->id, key_sc(pc, call), 0, (u64)m, 0, 0, seq, now, now, shim_gap)))
-		common(t, call, pc, m, w->id, seq, 0, now, now);
+	if (unlikely(!as_predicted(t, w->id, key_sc(CALLER(), call), (u64)m, seq, now)))
+		common(t, call, CALLER(), m, w->id, seq, 0, now, now);
 	return 0;
 }
 
@@ -93,20 +126,20 @@ static NOINLINE int unlock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void
 }
 
 /* The name is read before, since another may free the mutex after; it is written after, so that nobody waits for it. */
-static inline int unlock(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+static inline __attribute__((always_inline)) int unlock(lock_fn real, u32 call, pthread_mutex_t *m)
 {
 	struct thr *t = shim_self.thr;
 	u64 id, now;
 	int r;
 	if (unlikely(!t || !(t->gate & shim_ctl.fast & 1u << CLASS_sync) || m->__data.__kind & (MUTEX_ROBUST | MUTEX_SHARED)))
-		return unlock_slow(real, call, m, pc);
+		return unlock_slow(real, call, m, CALLER());
 	id = mutex_words(m)->id;
 	if (unlikely(id == 0))
-		return unlock_slow(real, call, m, pc);
+		return unlock_slow(real, call, m, CALLER());
 	now = shim_ticks();
 	r = real(m);
-	if (unlikely(r != 0 || !shim_quick(t, id, key_sc(pc, call), 0, (u64)m, 0, 0, 0, now, now, shim_gap)))
-		common(t, call, pc, m, id, 0, r, now, now);
+	if (unlikely(r != 0 || !as_predicted(t, id, key_sc(CALLER(), call), (u64)m, 0, now)))
+		common(t, call, CALLER(), m, id, 0, r, now, now);
 	return r;
 }
 
@@ -129,12 +162,12 @@ static inline int try(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
 
 EXPORT int pthread_mutex_lock(pthread_mutex_t *m)
 {
-	return lock(REAL(pthread_mutex_lock), CALL_pthread_mutex_lock, m, CALLER());
+	return lock(REAL(pthread_mutex_lock), CALL_pthread_mutex_lock, m);
 }
 
 EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
 {
-	return unlock(REAL(pthread_mutex_unlock), CALL_pthread_mutex_unlock, m, CALLER());
+	return unlock(REAL(pthread_mutex_unlock), CALL_pthread_mutex_unlock, m);
 }
 
 EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
