@@ -45,6 +45,25 @@ static inline u64 shim_obj_fd(struct thr *t, int fd)
 	return shim_fd_slow(t, fd);
 }
 
+/* For the simple shape: the object when it is known, and whether data that came or went leaves nothing to record. */
+static inline u64 shim_fd_known(int fd)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	return likely(i != 0) ? i->obj : 0;
+}
+
+static inline int shim_fd_quiet_in(int fd)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	return !i || !i->in || !shim_ctl.inputs;
+}
+
+static inline int shim_fd_quiet_out(int fd)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	return !i || !i->out || !shim_ctl.inputs;
+}
+
 /* Input data of len bytes at buf that came from fd; output data that went to fd. Called before shim_done. */
 HIDDEN void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len);
 

@@ -18,19 +18,41 @@ static NOINLINE void common(struct thr *t, u32 call, void *pc, i64 ret, u64 ns, 
 	shim_commit(&e);
 }
 
+/* shim_quick for what a clock needs most: only the time it told differs, by less than 8 µs. */
+static inline __attribute__((always_inline)) int ticked(struct thr *t, u64 sc, u64 ns, u64 clk, u64 now)
+{
+	struct key *k = &t->keys[key_slot(0, sc)];
+	struct slot *s = t->slot;
+	u64 pos = s->pos, dt, step, v;
+	barrier();
+	dt = now - t->last;
+	step = ns - k->f1;
+	if (unlikely(k->idx != t->genx || k->sc != sc || k->f2 != clk || k->num >= 128 - PROPHET_FirstKey))
+		return 0;
+	if (unlikely(dt >= 1u << 13 || step >= 1u << 13 || k->ret || k->f3 || pos > PROPHET_RingLimit))
+		return 0;
+	v = (u64)((PROPHET_FirstKey + k->num) << 1 | 1) | ((dt << 1 | PROPHET_EvMore) << 2 | 2) << 8 | (u64)PROPHET_MaskF1 << 24 | (step << 1 << 2 | 2) << 32;
+	__builtin_memcpy(t->ring + pos, &v, 8);
+	t->last = now;
+	if (unlikely(!shim_commit_at(&s->pos, pos, pos + 6)))
+		return 0;
+	k->f1 = ns;
+	return 1;
+}
+
 EXPORT int clock_gettime(clockid_t clk, struct timespec *ts)
 {
 	struct thr *t = shim_ready(CLASS_time);
 	int r = REAL(clock_gettime)(clk, ts);
-	i64 ret;
 	u64 ns = 0, now;
 	if (unlikely(!t))
 		return r;
 	now = shim_ticks();
-	ret = shim_ret_errno(r);
-	if (r == 0)
+	if (likely(r == 0)) {
 		ns = (u64)ts->tv_sec * 1000000000u + (u64)ts->tv_nsec;
-	if (unlikely(!shim_quick(t, 0, key_sc(CALLER(), CALL_clock_gettime), ret, ns, (u64)(u32)clk, 0, 0, now, now, shim_gap)))
-		common(t, CALL_clock_gettime, CALLER(), ret, ns, (u64)(u32)clk, now);
+		if (likely(ticked(t, key_sc(CALLER(), CALL_clock_gettime), ns, (u64)(u32)clk, now)))
+			return 0;
+	}
+	common(t, CALL_clock_gettime, CALLER(), shim_ret_errno(r), ns, (u64)(u32)clk, now);
 	return r;
 }

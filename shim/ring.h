@@ -138,64 +138,66 @@ static inline u64 key_sc(void *pc, u32 call)
 }
 
 /* The fast path of an event: its key is known and has a number of one byte, there is room, the gap is short, and
- * nothing but numbers is to be written. 0: nothing is written, shim_commit does it. */
-static inline int shim_quick(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 seq, u64 begin, u64 end, u64 gap)
+ * nothing but numbers is to be written. 0: nothing is written, shim_commit does it. Most events are as predicted but
+ * for their duration: those take one store. */
+static inline __attribute__((always_inline)) int shim_quick(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end)
 {
 	struct key *k = &t->keys[key_slot(obj, sc)];
 	struct slot *s = t->slot;
-	u64 pos = s->pos, dt, word, v;
+	u64 pos = s->pos, dt, dur = end - begin, v;
+	u8 *p = t->ring + pos;
 	u32 n, mask = 0;
-	u8 *p;
 	barrier();
 	dt = begin - t->last;
 	if (unlikely(k->idx != (obj ^ t->genx) || k->sc != sc || k->num >= 128 - PROPHET_FirstKey))
 		return 0;
-	if (unlikely(dt > gap || pos > PROPHET_RingLimit || end - begin > gap || !t->gate))
+	if (unlikely(dt > shim_gap || dur > shim_gap || pos > PROPHET_RingLimit))
 		return 0;
-	if (ret != k->ret)
-		mask |= PROPHET_MaskRet;
-	if (f1 != k->f1)
-		mask |= PROPHET_MaskF1;
-	if (f2 != k->f2)
-		mask |= PROPHET_MaskF2;
-	if (f3 != k->f3)
-		mask |= PROPHET_MaskF3;
-	if (seq && seq != k->seq + 1)
-		mask |= PROPHET_MaskSeq;
-	if (end != begin)
-		mask |= PROPHET_MaskDuration;
-	p = t->ring + pos;
-	v = dt << 1 | (mask != 0);
-	n = ((64 - (u32)__builtin_clzll(v | 1)) * 9 + 63) >> 6;
-	word = ((v << n | 1ull << (n - 1)) << 8) | (PROPHET_FirstKey + k->num) << 1 | 1;
-	__builtin_memcpy(p, &word, 8);
-	p += 1 + n;
-	if (mask) {
-		*p++ = (u8)mask;
-		if (end != begin)
-			p = put_v(p, end - begin);
-		if (mask & PROPHET_MaskRet)
-			p = put_z(p, ret - k->ret);
-		if (mask & PROPHET_MaskF1)
-			p = put_z(p, (i64)(f1 - k->f1));
-		if (mask & PROPHET_MaskF2)
-			p = put_z(p, (i64)(f2 - k->f2));
-		if (mask & PROPHET_MaskF3)
-			p = put_z(p, (i64)(f3 - k->f3));
-		if (mask & PROPHET_MaskSeq)
-			p = put_z(p, (i64)(seq - (k->seq + 1)));
+	*p = (u8)((PROPHET_FirstKey + k->num) << 1 | 1);
+	if (likely(!((u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3)) && dt < 1u << 13 && dur && dur < 1u << 14)) {
+		/* dt in two bytes, the mask, the duration in two: see put_v. */
+		v = (dt << 1 | PROPHET_EvMore) << 2 | 2 | PROPHET_MaskDuration << 16 | (dur << 2 | 2) << 24;
+		__builtin_memcpy(p + 1, &v, 8);
+		p += 6;
+	} else {
+		if (ret != k->ret)
+			mask |= PROPHET_MaskRet;
+		if (f1 != k->f1)
+			mask |= PROPHET_MaskF1;
+		if (f2 != k->f2)
+			mask |= PROPHET_MaskF2;
+		if (f3 != k->f3)
+			mask |= PROPHET_MaskF3;
+		if (dur)
+			mask |= PROPHET_MaskDuration;
+		v = dt << 1 | (mask != 0);
+		n = ((64 - (u32)__builtin_clzll(v | 1)) * 9 + 63) >> 6;
+		v = v << n | 1ull << (n - 1);
+		__builtin_memcpy(p + 1, &v, 8);
+		p += 1 + n;
+		if (mask) {
+			*p++ = (u8)mask;
+			if (dur)
+				p = put_v(p, dur);
+			if (mask & PROPHET_MaskRet)
+				p = put_z(p, ret - k->ret);
+			if (mask & PROPHET_MaskF1)
+				p = put_z(p, (i64)(f1 - k->f1));
+			if (mask & PROPHET_MaskF2)
+				p = put_z(p, (i64)(f2 - k->f2));
+			if (mask & PROPHET_MaskF3)
+				p = put_z(p, (i64)(f3 - k->f3));
+		}
 	}
 	t->last = end;
 	if (unlikely(!shim_commit_at(&s->pos, pos, (u64)(p - t->ring))))
 		return 0;
-	if (mask) {
+	if (unlikely(mask)) {
 		k->ret = ret;
 		k->f1 = f1;
 		k->f2 = f2;
 		k->f3 = f3;
 	}
-	if (seq)
-		k->seq = seq;
 	return 1;
 }
 

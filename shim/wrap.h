@@ -61,10 +61,37 @@ static inline void shim_end(struct ev *e, int block)
 /* Writes the event. errno is as the real call left it, as nothing of ours touches it. */
 static inline void shim_done(struct ev *e)
 {
-	if (likely(!(e->note | e->nparts | e->data_kind | e->inlen)) &&
-	    likely(shim_quick(e->t, e->obj, key_sc(e->pc, e->call), e->ret, e->f1, e->f2, e->f3, e->seq, e->begin, e->end, shim_gap)))
-		return;
 	shim_commit(e);
+}
+
+/* The shape for rows that record numbers and perhaps data: the same steps without an event in memory while all is as
+ * it should be. Everything else goes to NAME_event, the common shape. */
+static inline struct thr *shim_simple(u32 cls)
+{
+	struct thr *t = shim_self.thr;
+	return likely(t && (t->gate & shim_ctl.fast & 1u << cls) && !t->in_call) ? t : 0;
+}
+
+static inline u64 shim_simple_begin(struct thr *t, u32 call)
+{
+	u64 begin = shim_ticks();
+	t->in_call = call;
+	t->in_begin = begin;
+	if (unlikely(begin - t->last > shim_gap))
+		shim_cpu(t);
+	return begin;
+}
+
+static inline void shim_late(struct ev *e, struct thr *t, u32 call, void *pc, u64 begin, u64 end)
+{
+	e->t = t;
+	e->pc = pc;
+	e->call = call;
+	e->obj = e->f1 = e->f2 = e->f3 = e->seq = 0;
+	e->ret = 0;
+	e->note = e->nparts = e->data_kind = e->inlen = 0;
+	e->begin = begin;
+	e->end = end;
 }
 
 static inline i64 shim_ret_errno(i64 r)

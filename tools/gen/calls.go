@@ -212,6 +212,25 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 		}
 	}
 	call := fmt.Sprintf("REAL(%s)(%s)", ident(c), strings.Join(s.params, ", "))
+	stamp := "WRAP_ONCE"
+	if c.Block {
+		stamp = "WRAP_BLOCK"
+	}
+	convert, ok := map[string]string{"errno": "shim_ret_errno((i64)r)", "err": "(i64)r", "int": "(i64)r", "uint": "(i64)r", "ptr": "shim_ret_ptr((const void *)r)", "void": "0"}[ret]
+	if !ok {
+		return fmt.Errorf("no ret %q", ret)
+	}
+	var after []string
+	if !void {
+		after = append(after, "e.ret = "+convert+";")
+	}
+	for _, l := range [][]string{obj, fields, tail, data, input, do} {
+		after = append(after, l...)
+	}
+	simple := !void && ret != "ptr" && len(tail)+len(input)+len(pre)+len(do)+len(post) == 0 && c.Block
+	if simple {
+		return simpleWrapper(b, c, s, call, convert, obj, fields, data, after)
+	}
 	fmt.Fprintf(b, "\nEXPORT %s %s(%s)\n{\n\tstruct ev e;\n", s.ret, s.name, s.args)
 	if len(input) > 0 {
 		b.WriteString("\tu8 room[INPUT_ROOM];\n")
@@ -234,34 +253,79 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	} else {
 		fmt.Fprintf(b, "\tr = %s;\n", call)
 	}
-	stamp := "WRAP_ONCE"
-	if c.Block {
-		stamp = "WRAP_BLOCK"
-	}
 	fmt.Fprintf(b, "\tshim_end(&e, %s);\n", stamp)
-	switch ret {
-	case "errno":
-		b.WriteString("\te.ret = shim_ret_errno((i64)r);\n")
-	case "err", "int", "uint":
-		b.WriteString("\te.ret = (i64)r;\n")
-	case "ptr":
-		b.WriteString("\te.ret = shim_ret_ptr((const void *)r);\n")
-	case "void":
-	default:
-		return fmt.Errorf("no ret %q", ret)
-	}
-	lines(b, obj)
-	lines(b, fields)
-	lines(b, tail)
-	lines(b, data)
-	lines(b, input)
-	lines(b, do)
+	lines(b, after)
 	b.WriteString("\tshim_done(&e);\n")
 	lines(b, post)
 	if !void {
 		b.WriteString("\treturn r;\n")
 	}
 	b.WriteString("}\n")
+	return nil
+}
+
+// simpleWrapper prints the shape for rows that record numbers and perhaps data (wrap.h): the event is made in memory
+// only where something is odd, by the two functions beside it.
+func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, convert string, obj, fields, data, after []string) error {
+	id, params := ident(c), strings.Join(s.params, ", ")
+	args, comma := s.args, ", "
+	if len(s.params) == 0 {
+		args, comma = "", ""
+	}
+	uses := ""
+	for _, p := range s.params {
+		uses += fmt.Sprintf("\t(void)%s;\n", p)
+	}
+	fmt.Fprintf(b, "\nstatic NOINLINE void %s_late(struct thr *t, void *pc, u64 begin, u64 end, %s r%s%s)\n{\n\tstruct ev e;\n%s", id, s.ret, comma, args, uses)
+	fmt.Fprintf(b, "\tshim_late(&e, t, CALL_%s, pc, begin, end);\n", id)
+	lines(b, after)
+	b.WriteString("\tshim_done(&e);\n}\n")
+	fmt.Fprintf(b, "\nstatic NOINLINE %s %s_event(void *pc%s%s)\n{\n\tstruct ev e;\n\t%s r;\n", s.ret, id, comma, args, s.ret)
+	fmt.Fprintf(b, "\tif (!shim_begin(&e, CALL_%s, CLASS_%s, pc))\n\t\treturn %s;\n\tr = %s;\n\tshim_end(&e, WRAP_BLOCK);\n", id, c.Class, call, call)
+	lines(b, after)
+	b.WriteString("\tshim_done(&e);\n\treturn r;\n}\n")
+	f := map[string]string{"f1": "0", "f2": "0", "f3": "0"}
+	for _, x := range fields {
+		f[x[2:4]] = strings.TrimSuffix(x[strings.Index(x, "=")+2:], ";")
+	}
+	object, odd := "0", []string{}
+	for _, o := range obj {
+		o = strings.TrimSuffix(strings.TrimPrefix(o, "e.obj = "), ";")
+		if strings.HasPrefix(o, "shim_obj_fd(e.t, ") {
+			fd := strings.TrimSuffix(strings.TrimPrefix(o, "shim_obj_fd(e.t, "), ")")
+			object = "o"
+			odd = append(odd, fmt.Sprintf("u64 o = shim_fd_known(%s);", fd))
+		} else {
+			object = strings.ReplaceAll(o, "e.t", "t")
+		}
+	}
+	quiet := ""
+	if object == "o" {
+		quiet = "o && "
+	}
+	for _, d := range data {
+		which := "in"
+		if strings.HasPrefix(d, "shim_wrote") {
+			which = "out"
+		} else if !strings.HasPrefix(d, "shim_data(") {
+			which = ""
+			quiet += "0 && "
+		}
+		if which != "" {
+			fd := d[strings.Index(d, "&e, ")+4:]
+			quiet += fmt.Sprintf("shim_fd_quiet_%s(%s) && ", which, fd[:strings.Index(fd, ",")])
+		}
+	}
+	fmt.Fprintf(b, "\nEXPORT %s %s(%s)\n{\n\tstruct thr *t = shim_simple(CLASS_%s);\n\tu64 begin, end;\n\t%s r;\n", s.ret, s.name, s.args, c.Class, s.ret)
+	fmt.Fprintf(b, "\tif (unlikely(!t))\n\t\treturn %s_event(CALLER()%s%s);\n", id, comma, params)
+	fmt.Fprintf(b, "\tbegin = shim_simple_begin(t, CALL_%s);\n\tr = %s;\n\tend = shim_ticks();\n\tt->in_call = 0;\n", id, call)
+	b.WriteString("\t{\n")
+	for _, o := range odd {
+		fmt.Fprintf(b, "\t\t%s\n", o)
+	}
+	fmt.Fprintf(b, "\t\tif (likely(%sshim_quick(t, %s, key_sc(CALLER(), CALL_%s), %s, %s, %s, %s, begin, end)))\n\t\t\treturn r;\n\t}\n",
+		quiet, object, id, convert, f["f1"], f["f2"], f["f3"])
+	fmt.Fprintf(b, "\t%s_late(t, CALLER(), begin, end, r%s%s);\n\treturn r;\n}\n", id, comma, params)
 	return nil
 }
 
