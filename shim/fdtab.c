@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 
 struct fdinfo *shim_fd_pages[FD_PAGES];
@@ -26,35 +27,79 @@ static struct fdinfo *make(int fd)
 	return *at + (u32)fd % FDS_PER_PAGE;
 }
 
-static void classify(struct fdinfo *i, const struct stat *st)
+/* How much is kept of what comes through a descriptor of this kind. Files: a hash, as they can be kept themselves;
+ * the kernel's own files cannot. */
+static void policy(struct fdinfo *i, u32 kind, int kernels)
 {
-	u32 in = shim_ctl.inputs == PROPHET_InputsDefault ? PROPHET_InputsFull : shim_ctl.inputs;
+	u32 full = shim_ctl.inputs == PROPHET_InputsDefault ? PROPHET_InputsFull : shim_ctl.inputs;
 	u32 files = shim_ctl.inputs == PROPHET_InputsDefault ? PROPHET_InputsHash : shim_ctl.inputs;
+	i->kind = (u8)kind;
+	i->in = (u8)((kind == FD_FILE || kind == FD_DIR) && !kernels ? files : full);
 	i->out = shim_ctl.inputs ? PROPHET_InputsHash : 0;
-	if (S_ISREG(st->st_mode)) {
-		i->kind = FD_FILE;
-		i->in = (u8)files;
-	} else if (S_ISDIR(st->st_mode)) {
-		i->kind = FD_DIR;
-		i->in = (u8)files;
-	} else if (S_ISSOCK(st->st_mode)) {
-		i->kind = FD_SOCKET;
-		i->in = (u8)in;
-	} else if (S_ISFIFO(st->st_mode)) {
-		i->kind = FD_PIPE;
-		i->in = (u8)in;
-	} else if (S_ISCHR(st->st_mode)) {
-		u32 major = major(st->st_rdev), minor = minor(st->st_rdev);
-		if (major == 1 && (minor == 3 || minor == 5 || minor == 7)) { /* null, zero, full: nothing to learn */
-			i->kind = FD_NULL;
-			i->in = i->out = 0;
-		} else {
-			i->kind = major == 1 && (minor == 8 || minor == 9) ? FD_RANDOM : FD_TTY;
-			i->in = (u8)in;
-		}
-	} else {
-		i->kind = FD_ANON;
-		i->in = (u8)in;
+	if (kind == FD_NULL) /* nothing to learn */
+		i->in = i->out = 0;
+}
+
+/* Whether a file lies in /proc, /sys or the like, where what is read tells about the machine. Asked once for each of
+ * the few file systems without a device. */
+static int kernels_file(int fd, const struct stat *st)
+{
+	static u64 known[8]; /* device << 1 | answer; any thread stores whole words */
+	static u32 next;
+	struct statfs fs;
+	u64 dev = st->st_dev, yes;
+	u32 i;
+	if (major(dev) != 0)
+		return 0;
+	for (i = 0; i < 8; i++)
+		if (known[i] >> 1 == dev)
+			return known[i] & 1;
+	if (sys(SYS_fstatfs, fd, &fs) != 0)
+		return 0;
+	switch ((u32)fs.f_type) {
+	case 0x9fa0:	 /* proc */
+	case 0x62656572: /* sysfs */
+	case 0x63677270: /* cgroup2 */
+	case 0x27e0eb:	 /* cgroup */
+	case 0x64626720: /* debugfs */
+	case 0x74726163: /* tracefs */
+	case 0x73636673: /* securityfs */
+	case 0x6165676c: /* pstore */
+	case 0xde5e81e4: /* efivarfs */
+	case 0x65735546: /* fuse: lxcfs gives containers their /proc */
+		yes = 1;
+		break;
+	default:
+		yes = 0;
+	}
+	known[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % 8] = dev << 1 | yes;
+	return (int)yes;
+}
+
+static void classify(struct fdinfo *i, int fd, const struct stat *st)
+{
+	u32 major = major(st->st_rdev), minor = minor(st->st_rdev);
+	switch (st->st_mode & S_IFMT) {
+	case S_IFREG:
+		policy(i, FD_FILE, kernels_file(fd, st));
+		break;
+	case S_IFDIR:
+		policy(i, FD_DIR, 0);
+		break;
+	case S_IFSOCK:
+		policy(i, FD_SOCKET, 0);
+		break;
+	case S_IFIFO:
+		policy(i, FD_PIPE, 0);
+		break;
+	case S_IFCHR:
+		if (major == 1 && (minor == 3 || minor == 5 || minor == 7)) /* null, zero, full */
+			policy(i, FD_NULL, 0);
+		else
+			policy(i, major == 1 && (minor == 8 || minor == 9) ? FD_RANDOM : FD_TTY, 0);
+		break;
+	default:
+		policy(i, FD_ANON, 0);
 	}
 }
 
@@ -67,7 +112,7 @@ static u64 look(struct thr *t, int fd, const char *path)
 	long r;
 	if (fd < 0 || sys(SYS_fstat, fd, &st) != 0 || !(i = make(fd)))
 		return 0;
-	classify(i, &st);
+	classify(i, fd, &st);
 	if (!path) {
 		shim_text(&s, at, sizeof at);
 		shim_put(&s, "/proc/self/fd/");
@@ -105,6 +150,15 @@ void shim_fd_same(struct thr *t, int fd, int of)
 	b->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, "dup");
 }
 
+u64 shim_fd_made(struct thr *t, int fd, u32 kind, const char *detail)
+{
+	struct fdinfo *i = fd < 0 ? 0 : make(fd);
+	if (!i)
+		return 0;
+	policy(i, kind, 0);
+	return i->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, detail);
+}
+
 void shim_fd_gone(int fd)
 {
 	struct fdinfo *i = shim_fdinfo(fd);
@@ -136,6 +190,46 @@ void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len)
 		e->data_kind = DATA_INLINE;
 	} else {
 		e->hash = shim_data_chunk(e->t, buf, len);
+		e->data_kind = DATA_BIG;
+	}
+}
+
+void shim_data_iov_slow(struct ev *e, u32 policy, const struct iovec *v, u64 n, u64 len)
+{
+	u64 have = 0, i;
+	if (n == 1 && v->iov_len >= len) {
+		shim_data_slow(e, policy, v->iov_base, len);
+		return;
+	}
+	for (i = 0; i < n && have < len; i++)
+		have += v[i].iov_len;
+	if (have < len) /* the program has changed it since the kernel read it */
+		len = have;
+	if (!len)
+		return;
+	if (policy == PROPHET_InputsHash) {
+		struct hash_state h;
+		u64 left = len;
+		shim_hash_begin(&h);
+		for (i = 0; left; i++) {
+			u64 m = v[i].iov_len < left ? v[i].iov_len : left;
+			shim_hash_more(&h, v[i].iov_base, m);
+			left -= m;
+		}
+		e->hash = shim_hash_end(&h);
+		e->data_kind = DATA_HASH;
+		return;
+	}
+	if (len > PROPHET_ChunkMax) {
+		len = PROPHET_ChunkMax;
+		e->note |= PROPHET_NoteCut;
+	}
+	e->data_len = len;
+	if (len <= PROPHET_InlineData) {
+		e->data = v;
+		e->data_kind = DATA_INLINE | DATA_PIECES;
+	} else {
+		e->hash = shim_data_chunkv(e->t, v, n, len);
 		e->data_kind = DATA_BIG;
 	}
 }

@@ -16,6 +16,7 @@ enum { FD_UNKNOWN, FD_FILE, FD_DIR, FD_SOCKET, FD_PIPE, FD_TTY, FD_NULL, FD_RAND
 HIDDEN u64 shim_fd_slow(struct thr *t, int fd);
 HIDDEN void shim_fd_new(struct thr *t, int fd, const char *path); /* the program got it just now */
 HIDDEN void shim_fd_same(struct thr *t, int fd, int of);	   /* dup: the kind and policy of another */
+HIDDEN u64 shim_fd_made(struct thr *t, int fd, u32 kind, const char *detail); /* new, and its kind is known: no system call */
 HIDDEN void shim_fd_gone(int fd);
 HIDDEN void shim_fd_written(int fd); /* the run writes this file: what it reads of it is kept whole */
 
@@ -79,6 +80,23 @@ static inline void shim_wrote(struct ev *e, int fd, const void *buf, i64 len)
 	struct fdinfo *i = shim_fdinfo(fd);
 	if (len > 0 && i && i->out && shim_ctl.inputs)
 		shim_data_slow(e, i->out, buf, (u64)len);
+}
+
+/* The same for scattered data: the first len bytes of what v tells. v stays until shim_done. */
+HIDDEN void shim_data_iov_slow(struct ev *e, u32 policy, const struct iovec *v, u64 n, u64 len);
+
+static inline void shim_data_iov(struct ev *e, int fd, const struct iovec *v, i64 n, i64 len)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	if (len > 0 && i && i->in && shim_ctl.inputs)
+		shim_data_iov_slow(e, i->in, v, (u64)n, (u64)len);
+}
+
+static inline void shim_wrote_iov(struct ev *e, int fd, const struct iovec *v, i64 n, i64 len)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	if (len > 0 && i && i->out && shim_ctl.inputs)
+		shim_data_iov_slow(e, i->out, v, (u64)n, (u64)len);
 }
 
 #endif

@@ -114,26 +114,28 @@ static inline u64 fold(u64 h, u64 v)
 	return (h ^ mix(0, v)) * P1 + P4;
 }
 
-u64 shim_hash64(const void *data, size_t n, u64 seed)
+static inline const u8 *stripes(u64 acc[4], const u8 *p, const u8 *last)
 {
-	const u8 *p = data, *end = p + n;
-	u64 h;
-	if (n >= 32) {
-		u64 a = seed + P1 + P2, b = seed + P2, c = seed, d = seed - P1;
-		const u8 *last = end - 32;
-		do {
-			a = mix(a, load64(p));
-			b = mix(b, load64(p + 8));
-			c = mix(c, load64(p + 16));
-			d = mix(d, load64(p + 24));
-			p += 32;
-		} while (p <= last);
-		h = rotl(a, 1) + rotl(b, 7) + rotl(c, 12) + rotl(d, 18);
-		h = fold(fold(fold(fold(h, a), b), c), d);
-	} else {
-		h = seed + P5;
+	u64 a = acc[0], b = acc[1], c = acc[2], d = acc[3];
+	for (; p <= last; p += 32) {
+		a = mix(a, load64(p));
+		b = mix(b, load64(p + 8));
+		c = mix(c, load64(p + 16));
+		d = mix(d, load64(p + 24));
 	}
-	h += n;
+	acc[0] = a, acc[1] = b, acc[2] = c, acc[3] = d;
+	return p;
+}
+
+static inline u64 converge(const u64 acc[4])
+{
+	u64 h = rotl(acc[0], 1) + rotl(acc[1], 7) + rotl(acc[2], 12) + rotl(acc[3], 18);
+	return fold(fold(fold(fold(h, acc[0]), acc[1]), acc[2]), acc[3]);
+}
+
+/* The last bytes, fewer than 32, and the avalanche. */
+static u64 finish(u64 h, const u8 *p, const u8 *end)
+{
 	for (; end - p >= 8; p += 8)
 		h = rotl(h ^ mix(0, load64(p)), 27) * P1 + P4;
 	if (end - p >= 4) {
@@ -147,4 +149,51 @@ u64 shim_hash64(const void *data, size_t n, u64 seed)
 	h = (h ^ h >> 33) * P2;
 	h = (h ^ h >> 29) * P3;
 	return h ^ h >> 32;
+}
+
+u64 shim_hash64(const void *data, size_t n, u64 seed)
+{
+	const u8 *p = data, *end = p + n;
+	u64 h = seed + P5;
+	if (n >= 32) {
+		u64 acc[4] = {seed + P1 + P2, seed + P2, seed, seed - P1};
+		p = stripes(acc, p, end - 32);
+		h = converge(acc);
+	}
+	return finish(h + n, p, end);
+}
+
+void shim_hash_begin(struct hash_state *h)
+{
+	h->acc[0] = P1 + P2;
+	h->acc[1] = P2;
+	h->acc[2] = 0;
+	h->acc[3] = 0 - P1;
+	h->total = 0;
+	h->have = 0;
+}
+
+void shim_hash_more(struct hash_state *h, const void *data, size_t n)
+{
+	const u8 *p = data, *end = p + n;
+	h->total += n;
+	if (h->have) {
+		size_t k = 32 - h->have < n ? 32 - h->have : n;
+		shim_copy(h->rest + h->have, p, k);
+		h->have += (u32)k;
+		p += k;
+		if (h->have < 32)
+			return;
+		stripes(h->acc, h->rest, h->rest);
+		h->have = 0;
+	}
+	if (end - p >= 32)
+		p = stripes(h->acc, p, end - 32);
+	h->have = (u32)(end - p);
+	shim_copy(h->rest, p, h->have);
+}
+
+u64 shim_hash_end(const struct hash_state *h)
+{
+	return finish((h->total >= 32 ? converge(h->acc) : P5) + h->total, h->rest, h->rest + h->have);
 }

@@ -52,6 +52,16 @@ HIDDEN void shim_putx(struct text *t, u64 v, int digits);
 HIDDEN void shim_putjson(struct text *t, const char *s); /* quoted and escaped */
 HIDDEN u64 shim_parse(const char *s, const char **end);
 HIDDEN u64 shim_hash64(const void *p, size_t n, u64 seed); /* XXH64 */
+
+/* The same hash of data that comes in pieces. */
+struct hash_state {
+	u64 acc[4], total;
+	u32 have, pad;
+	u8 rest[32];
+};
+HIDDEN void shim_hash_begin(struct hash_state *h);
+HIDDEN void shim_hash_more(struct hash_state *h, const void *p, size_t n);
+HIDDEN u64 shim_hash_end(const struct hash_state *h); /* shim_hash64 of the whole, seed 0 */
 HIDDEN const char *shim_getenv(char **envp, const char *name);
 
 #endif

@@ -2,7 +2,7 @@
 #include "ring.h"
 #include "run.h"
 #include <errno.h>
-#include <sys/uio.h>
+#include <sys/mman.h>
 
 #define GAP_NS 40000 /* a gap or a call longer than this is worth asking the kernel for CPU time (about 400 ns) */
 
@@ -242,7 +242,10 @@ void shim_commit(struct ev *e)
 			if (e->data_kind & DATA_INLINE) {
 				p = put_v(p, PROPHET_TagData);
 				p = put_v(p, e->data_len);
-				shim_copy(p, e->data, e->data_len);
+				if (e->data_kind & DATA_PIECES)
+					shim_gather(p, e->data, e->data_len);
+				else
+					shim_copy(p, e->data, e->data_len);
 				p += e->data_len;
 			}
 			if (e->data_kind & DATA_BIG) {
@@ -357,11 +360,45 @@ void shim_flush_for(struct thr *t)
 	shim_stream_write(seal(&head, copy + PROPHET_ChunkHeader, len, PROPHET_ChunkOnBehalf), PROPHET_ChunkHeader + len);
 }
 
-/* Input data that is too long for the ring goes out at once, in a chunk of its own; returns its number. */
-u64 shim_data_chunk(struct thr *t, const void *data, u64 len)
+void shim_gather(u8 *to, const struct iovec *v, u64 len)
 {
+	for (; len; v++) {
+		u64 n = v->iov_len < len ? v->iov_len : len;
+		shim_copy(to, v->iov_base, n);
+		to += n;
+		len -= n;
+	}
+}
+
+/* Input data that is too long for the ring goes out at once, in a chunk of its own; returns its number. */
+u64 shim_data_chunkv(struct thr *t, const struct iovec *v, u64 n, u64 len)
+{
+	struct iovec w[1 + 8];
+	struct hash_state h;
 	struct chunk c;
-	u64 mask, number;
+	u64 mask, number, left = len, i;
+	u32 k = 1;
+	shim_hash_begin(&h);
+	for (i = 0; i < n && left; i++) {
+		u64 m = v[i].iov_len < left ? v[i].iov_len : left;
+		if (!m)
+			continue;
+		if (k == 1 + 8) { /* too many pieces for one write that is ours alone */
+			long p = sys(SYS_mmap, 0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			if (p < 0 && p > -4096) {
+				t->lost_count++, t->lost = ENOMEM;
+				return t->ndata++;
+			}
+			shim_gather((u8 *)p, v, len);
+			number = shim_data_chunk(t, (void *)p, len);
+			sys(SYS_munmap, p, len);
+			return number;
+		}
+		w[k].iov_base = v[i].iov_base;
+		w[k++].iov_len = m;
+		shim_hash_more(&h, v[i].iov_base, m);
+		left -= m;
+	}
 	shim_block(&mask);
 	number = t->ndata++;
 	shim_zero(&c, sizeof c);
@@ -373,13 +410,18 @@ u64 shim_data_chunk(struct thr *t, const void *data, u64 len)
 	c.base = t->last;
 	c.proc = t->proc;
 	c.version = PROPHET_FormatVersion;
-	c.sum = shim_hash64(data, len, 0);
+	c.sum = shim_hash_end(&h);
 	c.headsum = shim_hash64(&c, 56, 0);
-	{
-		struct iovec v[2] = {{&c, sizeof c}, {(void *)data, len}};
-		if (shim_stream_writev(v, 2, sizeof c + len))
-			t->lost_count++, t->lost = EIO;
-	}
+	w[0].iov_base = &c;
+	w[0].iov_len = sizeof c;
+	if (shim_stream_writev(w, (int)k, sizeof c + len))
+		t->lost_count++, t->lost = EIO;
 	shim_unblock(&mask);
 	return number;
+}
+
+u64 shim_data_chunk(struct thr *t, const void *data, u64 len)
+{
+	struct iovec v = {(void *)data, len};
+	return shim_data_chunkv(t, &v, 1, len);
 }

@@ -11,6 +11,7 @@
 
 #include "rules.h"
 #include "minlibc.h"
+#include <sys/uio.h>
 
 /* What a key predicts for its next event. 64 bytes: one cache line. */
 struct key {
@@ -94,7 +95,7 @@ struct ev {
 	u64 outer_begin;
 	struct part part[PARTS];
 };
-enum { DATA_NONE = 0, DATA_INLINE = 1, DATA_HASH = 2, DATA_BIG = 4 };
+enum { DATA_NONE = 0, DATA_INLINE = 1, DATA_HASH = 2, DATA_BIG = 4, DATA_PIECES = 8 /* with INLINE: data is an iovec array */ };
 
 HIDDEN void shim_commit(struct ev *e);
 HIDDEN void shim_flush(struct thr *t, u32 flags);
@@ -102,6 +103,8 @@ HIDDEN void shim_flush_for(struct thr *t); /* of another thread of this process 
 HIDDEN void shim_record(struct thr *t, const u8 *rec, u32 len);
 HIDDEN void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len); /* tag, dt to now, rest */
 HIDDEN u64 shim_data_chunk(struct thr *t, const void *data, u64 len);
+HIDDEN u64 shim_data_chunkv(struct thr *t, const struct iovec *v, u64 n, u64 len); /* the first len bytes of scattered data */
+HIDDEN void shim_gather(u8 *to, const struct iovec *v, u64 len);
 HIDDEN void shim_cpu(struct thr *t);
 HIDDEN void shim_predict_nothing(struct thr *t);
 extern u64 shim_gap HIDDEN; /* ticks: a longer gap or call is worth asking the kernel for CPU time */

@@ -8,8 +8,6 @@
 
 #include "ring.h"
 
-struct iovec;
-
 struct run {
 	u32 state; /* RUN_… */
 	u32 pid;
