@@ -1,21 +1,88 @@
 # Prophet. `make` builds, `make test` sets up and passes all tests, `make demo` shows what it is for.
-# See CONTRIBUTING.md for what each target is and needs.
+# CONTRIBUTING.md says what each target is and needs.
 
-GO      ?= go
-PREFIX  ?= /usr/local
-BUILD   := build
-MODULE  := ./...
-MAP     := $(CURDIR)/shim/zexports.map
-LDFLAGS := -s -w
+GO        ?= go
+PREFIX    ?= /usr/local
+DESTDIR   ?=
+BUILD     := build
+MAP       := $(CURDIR)/shim/zexports.map
+LDFLAGS   := -s -w
+SHLDFLAGS := $(LDFLAGS) -extldflags=-Wl,--version-script=$(MAP)
+CROSS     := aarch64-linux-gnu
+GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' 2>/dev/null) go.mod
+SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) shim/zexports.map go.mod
 
-.PHONY: all shim generate
-all: $(BUILD)/prophet $(BUILD)/replayd shim
+.PHONY: all setup test unit check generate format bench demo fuzz arm64 install uninstall clean
+all: $(BUILD)/libprophet.so $(BUILD)/replayd $(BUILD)/prophet
 
-shim: $(BUILD)/libprophet.so
-$(BUILD)/libprophet.so: $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go) shim/zexports.map go.mod
+$(BUILD)/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -ldflags '$(LDFLAGS) -extldflags=-Wl,--version-script=$(MAP)' -o $@ ./shim
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -ldflags '$(SHLDFLAGS)' -o $@ ./shim
 	@rm -f $(BUILD)/libprophet.h
+
+$(BUILD)/prophet: $(GOSRC)
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $@ ./tools/prophet
+
+$(BUILD)/replayd: $(GOSRC)
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $@ ./replayd
+
+# The library for the clouds' other CPU; tests run it under user-mode emulation.
+arm64: $(BUILD)/arm64/libprophet.so
+$(BUILD)/arm64/libprophet.so: $(SHIMSRC)
+	@mkdir -p $(BUILD)/arm64
+	CGO_ENABLED=1 GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(SHLDFLAGS)' -o $@ ./shim
+	@rm -f $(BUILD)/arm64/libprophet.h
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/prophet ./tools/prophet
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/replayd ./replayd
+
+# What the tests run: Debian's packages in tests/packages.
+setup:
+	@tests/setup
+
+test: setup all arm64 check
+	$(GO) test -timeout 35m ./...
+
+# The tests that need nothing but Go and gcc.
+unit: all
+	$(GO) test ./cabi/... ./runtime/... ./tools/... ./replayd/... ./tests/lint/...
+
+check:
+	$(GO) run ./tools/gen -check
+	@bad=$$(gofmt -l cabi runtime shim tools replayd tests bench); test -z "$$bad" || { echo "not formatted (run 'make format'): $$bad"; exit 1; }
+	@clang-format --dry-run --Werror $$(ls shim/*.c shim/*.h | grep -v /z) bench/*.c tests/*/*.c cabi/prophet.h
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test ./tests/lint/...
 
 generate:
 	$(GO) run ./tools/gen
+
+format:
+	gofmt -w cabi runtime shim tools replayd tests bench
+	clang-format -i $$(ls shim/*.c shim/*.h | grep -v /z) bench/*.c tests/*/*.c cabi/prophet.h
+
+bench: all
+	$(GO) run ./bench
+
+demo: all
+	@tests/setup demo
+	@bench/demo $(BUILD)
+
+FUZZTIME ?= 30s
+fuzz:
+	@for f in $$(grep -rhoE '^func Fuzz[A-Za-z0-9]+' runtime --include='*_test.go' | cut -d' ' -f2 | sort -u); do \
+		p=$$(grep -rlE "^func $$f\(" runtime --include='*_test.go' | head -1); \
+		echo "== $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) ./$$(dirname $$p) || exit 1; done
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(BUILD)/prophet $(BUILD)/replayd $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(BUILD)/libprophet.so $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 cabi/prophet.h $(DESTDIR)$(PREFIX)/include/
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/prophet $(DESTDIR)$(PREFIX)/bin/replayd
+	rm -f $(DESTDIR)$(PREFIX)/lib/libprophet.so $(DESTDIR)$(PREFIX)/include/prophet.h
+
+clean:
+	rm -rf $(BUILD)

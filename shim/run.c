@@ -584,15 +584,19 @@ static int make_dir(const char *name, const char *suffix)
 /* Makes the directory that was asked for; where it is taken, the next free name. */
 static int make_named(const char *wanted)
 {
-	char suffix[32];
+	char suffix[32], base[4096];
 	struct text t;
 	int r = make_dir(wanted, ""), i;
+	shim_text(&t, base, sizeof base);
+	shim_put(&t, wanted);
+	if (t.len > 8 && shim_same(base + t.len - 8, ".prophet"))
+		base[t.len - 8] = 0;
 	for (i = 2; r == -EEXIST && i < 1000; i++) {
 		shim_text(&t, suffix, sizeof suffix);
 		shim_put(&t, ".");
 		shim_putd(&t, i);
 		shim_put(&t, ".prophet");
-		r = make_dir(wanted, suffix);
+		r = make_dir(base, suffix);
 	}
 	if (r == 0 && i > 2)
 		shim_say("the trace's name is taken, recording to", shim_run.dir, 0);
