@@ -111,3 +111,17 @@ func AppendChunk(b []byte, c MemChunk) []byte {
 	b = AppendHeader(b, c.Header)
 	return append(b, c.Payload...)
 }
+
+// WholePrefix is how many bytes at the start of a payload are whole records. What was copied from the memory of a
+// process that died may end in anything.
+func WholePrefix(payload []byte, base uint64) int {
+	var d Decoder
+	var r Record
+	d.Reset(payload, base)
+	for d.Next(&r) {
+	}
+	if d.Err() != "" {
+		return r.Offset
+	}
+	return len(payload)
+}

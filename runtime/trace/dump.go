@@ -23,7 +23,7 @@ type DumpOptions struct {
 func (t *Trace) Dump(w *bufio.Writer, o DumpOptions) error {
 	p := NewPrinter(t, o.JSON)
 	var wanted map[*Thread]bool
-	threads := t.Threads
+	var threads []*Thread
 	if len(o.Threads) > 0 {
 		wanted = map[*Thread]bool{}
 		for _, th := range o.Threads {

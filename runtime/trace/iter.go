@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"io"
+	"slices"
 
 	"prophet/cabi"
 )
@@ -55,7 +56,7 @@ func (it *Iter) load() error {
 		return io.EOF
 	}
 	ref := &it.th.chunks[it.next]
-	if want := it.seq; ref.seq != want && !it.gap && it.t.Meta.Options.Flight == 0 {
+	if want := it.seq; ref.seq != want && !it.gap && !it.th.loose && it.t.Meta.Options.Flight == 0 {
 		it.gap = true
 		return it.t.damage(ref, -cabi.ChunkHeader, fmt.Sprintf("chunks %d to %d of thread %s are missing before this one", want, ref.seq-1, it.th.Name))
 	}
@@ -121,6 +122,9 @@ func (h *mergeHeap) Pop() any {
 func (t *Trace) Merge(threads ...*Thread) *Merge {
 	if len(threads) == 0 {
 		threads = t.Threads
+		if t.Run != nil {
+			threads = append(slices.Clone(threads), t.Run)
+		}
 	}
 	m := &Merge{t: t}
 	for _, th := range threads {
@@ -195,4 +199,38 @@ func (h mergeHeap) down() {
 		h[i], h[c] = h[c], h[i]
 		i = c
 	}
+}
+
+// CountEvents is how many events a payload holds, and the call and end of the last one.
+func CountEvents(payload []byte, base uint64) (n uint64, last uint16, end uint64) {
+	var d Decoder
+	var r Record
+	d.Reset(payload, base)
+	for d.Next(&r) {
+		if r.Tag == TagEvent {
+			n, last, end = n+1, r.Call, r.End
+		}
+	}
+	return n, last, end
+}
+
+// EventsBetween is how many events the thread's chunks from one number to before another hold. Chunks that cannot be
+// read count nothing.
+func (t *Trace) EventsBetween(th *Thread, from, to uint64) uint64 {
+	var n uint64
+	var buf []byte
+	for i := range th.chunks {
+		ref := &th.chunks[i]
+		if ref.seq < from || ref.seq >= to || ref.file == fileMem {
+			continue
+		}
+		b, err := t.src.load(ref, buf)
+		if err != nil {
+			continue
+		}
+		buf = b
+		k, _, _ := CountEvents(b[:ref.len], ref.base)
+		n += k
+	}
+	return n
 }

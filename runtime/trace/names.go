@@ -52,6 +52,7 @@ type Thread struct {
 	parent uint32
 	nth    uint64
 	known  bool
+	loose  bool // its chunks are not numbered one after the other
 	chunks []chunkRef
 }
 
@@ -219,4 +220,14 @@ func (p *Proc) breakCycle() {
 			return
 		}
 	}
+}
+
+// Recovered reports whether a part of the thread's stream comes from its process's memory, after that had ended.
+func (t *Thread) Recovered() bool {
+	for i := range t.chunks {
+		if t.chunks[i].flag&cabi.ChunkRecovered != 0 {
+			return true
+		}
+	}
+	return false
 }

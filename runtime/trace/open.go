@@ -18,6 +18,7 @@ type Trace struct {
 	Clock   Clock
 	Procs   []*Proc   // by number
 	Threads []*Thread // by UID
+	Run     *Thread   // records that belong to the run (changes of level), as if a thread's; nil when there are none
 	Damage  []error   // found while opening: meta.json, headers
 
 	src     source
@@ -144,6 +145,8 @@ func (t *Trace) build(refs []chunkRef) {
 			t.data = append(t.data, refs[i:j]...)
 		default:
 			t.control = append(t.control, refs[i:j]...)
+			slices.SortStableFunc(t.control, func(a, b chunkRef) int { return cmp.Compare(a.base, b.base) })
+			t.Run = &Thread{Name: "run", Proc: &Proc{Name: "run"}, chunks: t.control, Chunks: len(t.control), First: t.control[0].base, loose: true}
 		}
 		i = j
 	}
@@ -270,4 +273,21 @@ func (t *Trace) Chunks() int {
 		n += th.Chunks
 	}
 	return n
+}
+
+// HasChunk reports whether the trace has a chunk of that thread, kind and number that is at least as long.
+func (t *Trace) HasChunk(h Header) bool {
+	var refs []chunkRef
+	switch h.Kind {
+	case cabi.ChunkEvents:
+		if th := t.byUID[h.UID]; th != nil {
+			refs = th.chunks
+		}
+	case cabi.ChunkData:
+		refs = t.data
+	}
+	i, ok := slices.BinarySearchFunc(refs, h, func(a chunkRef, h Header) int {
+		return cmp.Or(cmp.Compare(a.uid, h.UID), cmp.Compare(a.seq, h.Seq))
+	})
+	return ok && refs[i].len >= h.Len
 }

@@ -1,0 +1,292 @@
+// Package run starts programs under the recorder and steers runs that are live. The commands `prophet record` and
+// `replayd record`, and those that take a pid, share it.
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"prophet/runtime/recovery"
+	"prophet/runtime/trace"
+)
+
+// Exit statuses of our own, as shells have them.
+const (
+	StatusOurs     = 125
+	StatusNotExec  = 126
+	StatusNotFound = 127
+)
+
+// Options is how to record.
+type Options struct {
+	Out    string // the trace; "": <program>.<pid>.prophet here, or under TMPDIR
+	Inputs string // none, hash, full, default
+	Level  string // off, order, full
+	Serial bool
+	Flight int64 // bytes, 0: all is kept
+	Force  bool  // replace a trace of that name
+	Args   []string
+	Prog   trace.Progress // while completing
+}
+
+// Result is how the run ended, and how we did.
+type Result struct {
+	Trace  string
+	Status int            // of the program; 128+n when a signal ended it
+	Signal syscall.Signal // that ended it, 0 when none
+	Live   bool           // other processes of the run go on
+	Meta   *trace.Meta    // when the trace is complete
+	Err    error          // what went wrong after the program was started
+}
+
+// Failed is an error before the program was started, with the status to exit with.
+type Failed struct {
+	Status int
+	Err    error
+}
+
+func (f *Failed) Error() string { return f.Err.Error() }
+func (f *Failed) Unwrap() error { return f.Err }
+
+func ours(format string, args ...any) error { return &Failed{StatusOurs, fmt.Errorf(format, args...)} }
+
+// FindLibrary is where libprophet.so is: PROPHET_LIB, beside this executable, or in ../lib.
+func FindLibrary() (string, error) {
+	var tried []string
+	try := func(p string) bool {
+		tried = append(tried, p)
+		st, err := os.Stat(p)
+		return err == nil && st.Mode().IsRegular()
+	}
+	if p := os.Getenv("PROPHET_LIB"); p != "" {
+		if !try(p) {
+			return "", fmt.Errorf("PROPHET_LIB names %s, which is not a file", p)
+		}
+		return filepath.Abs(p)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if exe, err = filepath.EvalSymlinks(exe); err != nil {
+		return "", err
+	}
+	dir := filepath.Dir(exe)
+	for _, p := range []string{filepath.Join(dir, "libprophet.so"), filepath.Join(dir, "..", "lib", "libprophet.so")} {
+		if try(p) {
+			return filepath.Clean(p), nil
+		}
+	}
+	return "", fmt.Errorf("libprophet.so is not at %s; build it with make, or name it in PROPHET_LIB", strings.Join(tried, " or "))
+}
+
+func find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil || errors.Is(err, exec.ErrDot):
+		if path == "" {
+			path = name
+		}
+		return path, nil
+	case errors.Is(err, fs.ErrPermission):
+		return "", &Failed{StatusNotExec, fmt.Errorf("%s cannot be executed: permission denied", name)}
+	}
+	return "", &Failed{StatusNotFound, fmt.Errorf("%s: command not found", name)}
+}
+
+// target is the absolute path of the trace to make.
+func target(o *Options) (string, error) {
+	if o.Out == "" {
+		name := fmt.Sprintf("%s.%d.prophet", filepath.Base(o.Args[0]), os.Getpid())
+		dir, err := os.Getwd()
+		if err != nil || unix.Access(dir, unix.W_OK) != nil {
+			dir = os.TempDir()
+		}
+		return filepath.Join(dir, name), nil
+	}
+	path, err := filepath.Abs(o.Out)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(path); err != nil {
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return "", fmt.Errorf("%s cannot be made: %w", o.Out, err)
+		}
+		return path, nil
+	}
+	if !o.Force {
+		return "", fmt.Errorf("%s exists; use another name, or --force to replace it", o.Out)
+	}
+	return path, replace(path)
+}
+
+// replace removes a trace, and nothing that is not one.
+func replace(path string) error {
+	t, live, _, err := recovery.Open(path, nil)
+	if err != nil {
+		return fmt.Errorf("%s is not replaced: %w", path, err)
+	}
+	t.Close()
+	if live {
+		return fmt.Errorf("%s is not replaced: it is being recorded", path)
+	}
+	return os.RemoveAll(path)
+}
+
+func environment(lib, path string, o *Options) []string {
+	var env []string
+	preload := lib
+	for _, e := range os.Environ() {
+		k, v, _ := strings.Cut(e, "=")
+		switch k {
+		case "LD_PRELOAD":
+			if v != "" {
+				preload += ":" + v
+			}
+		case "PROPHET_TRACE", "PROPHET_OPTIONS", "PROPHET_RUN":
+		default:
+			env = append(env, e)
+		}
+	}
+	opts := []string{"inputs=" + o.Inputs, "level=" + o.Level}
+	if o.Serial {
+		opts = append(opts, "serial")
+	}
+	if o.Flight > 0 {
+		opts = append(opts, fmt.Sprintf("flight=%d", o.Flight))
+	}
+	return append(env, "LD_PRELOAD="+preload, "PROPHET_TRACE="+path, "PROPHET_OPTIONS="+strings.Join(opts, ","))
+}
+
+// Record runs the program under the recorder and completes its trace. A *Failed says that it was not started.
+func Record(o Options) (*Result, error) {
+	if len(o.Args) == 0 {
+		return nil, ours("no program is named")
+	}
+	if o.Inputs == "" {
+		o.Inputs = "default"
+	}
+	if o.Level == "" {
+		o.Level = "full"
+	}
+	lib, err := FindLibrary()
+	if err != nil {
+		return nil, ours("%w", err)
+	}
+	if strings.ContainsAny(lib, ": \t\n") {
+		return nil, ours("%s: the loader takes no path with a space or a colon; name a copy in PROPHET_LIB", lib)
+	}
+	exe, err := find(o.Args[0])
+	if err != nil {
+		return nil, err
+	}
+	path, err := target(&o)
+	if err != nil {
+		return nil, ours("%w", err)
+	}
+	recovery.Sweep() // of what others left; failing to tidy up is no reason not to record
+	cmd := &exec.Cmd{Path: exe, Args: o.Args, Env: environment(lib, path, &o), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	// From before the start, so that none is missed.
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGCONT)
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		status := StatusNotExec
+		if errors.Is(err, fs.ErrNotExist) {
+			status = StatusNotFound
+		}
+		return nil, &Failed{status, err}
+	}
+	done := make(chan struct{})
+	go pass(signals, cmd.Process, done)
+	cmd.Wait() // its error repeats what the state says
+	close(done)
+	res := &Result{Trace: path}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		res.Signal = ws.Signal()
+		res.Status = 128 + int(res.Signal)
+	} else {
+		res.Status = cmd.ProcessState.ExitCode()
+	}
+	res.Err = finish(res, o.Prog)
+	return res, nil
+}
+
+// pass hands signals on to the program. What the terminal sends, it sends to the program as well.
+func pass(signals <-chan os.Signal, p *os.Process, done <-chan struct{}) {
+	for {
+		select {
+		case s := <-signals:
+			if (s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGWINCH || s == unix.SIGCONT || s == unix.SIGHUP) && foreground() {
+				continue
+			}
+			p.Signal(s)
+		case <-done:
+			return
+		}
+	}
+}
+
+// foreground reports whether we are in the foreground of a terminal, which then signals the whole group.
+func foreground() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|unix.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// finish completes the trace of a run whose first process has ended.
+func finish(res *Result, prog trace.Progress) error {
+	if _, err := os.Stat(res.Trace); err != nil {
+		return fmt.Errorf("nothing was recorded: the program did not load libprophet.so (is it static, set-uid, or of another architecture?)")
+	}
+	o := recovery.Options{Progress: prog}
+	if res.Signal != 0 {
+		o.Signal = trace.SignalName(uint64(res.Signal))
+	} else {
+		status := int64(res.Status)
+		o.Status = &status
+	}
+	rep, err := recovery.Recover(res.Trace, o)
+	if err != nil {
+		return fmt.Errorf("the trace is there but could not be completed: %w", err)
+	}
+	if err := errors.Join(rep.Errs...); err != nil {
+		return err
+	}
+	if res.Live = rep.Live > 0; res.Live {
+		return nil
+	}
+	t, err := trace.Open(res.Trace)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	res.Meta = t.Meta
+	return nil
+}
+
+// Die ends this process as the program ended: by the same signal where that is seen by whoever waits for us, else with
+// its status. It does not return.
+func Die(res *Result) {
+	switch res.Signal {
+	case unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGKILL, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2:
+		signal.Reset(res.Signal)
+		unix.Kill(unix.Getpid(), res.Signal)
+		time.Sleep(time.Second) // it is on its way
+	}
+	os.Exit(res.Status)
+}
