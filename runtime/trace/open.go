@@ -291,3 +291,12 @@ func (t *Trace) HasChunk(h Header) bool {
 	})
 	return ok && refs[i].len >= h.Len
 }
+
+// LastBase is the stamp at which the latest chunk begins.
+func (t *Trace) LastBase() uint64 {
+	var last uint64
+	for _, th := range t.Threads {
+		last = max(last, th.chunks[len(th.chunks)-1].base)
+	}
+	return last
+}

@@ -443,3 +443,10 @@ func appendQuoted(b []byte, s []byte) []byte {
 		s = s[1:]
 	}
 }
+
+// Site is a call site of the process as text, module+offset where the module is known.
+func (p *Proc) Site(pc uint64) string {
+	var pr Printer
+	pr.sites = map[site]string{}
+	return pr.site(p, pc)
+}

@@ -40,8 +40,9 @@ var (
 	unseenWhat = []string{"?", "static program", "set-uid program", "foreign program", "io_uring", "direct system call", "futex", "program with system calls of its own"}
 )
 
-// ExitHow, LostWhy and UnseenWhat are the words for what a record says.
+// ExitHow, KeptHow, LostWhy and UnseenWhat are the words for what a record says.
 func ExitHow(n uint64) string    { return pick(exitHow, n) }
+func KeptHow(n uint64) string    { return pick(keptHow, n) }
 func LostWhy(n uint64) string    { return pick(lostWhy, n) }
 func UnseenWhat(n uint64) string { return pick(unseenWhat, n) }
 
