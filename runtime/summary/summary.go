@@ -133,6 +133,35 @@ type part struct {
 	clock   *trace.Clock
 	points  []trace.ClockPoint
 	counts  []counted
+	recent  [64]seqSlot // of seqs, so that a lock taken again and again asks no map
+	seqs    map[trace.Object]uint64
+}
+
+// seqSlot is the highest place in an object's order that the thread has had.
+type seqSlot struct {
+	obj trace.Object
+	seq uint64
+}
+
+// order notes the place of an event in its object's order.
+func (p *part) order(r *trace.Record) {
+	s := &p.recent[(r.Obj.Num^uint64(r.Obj.UID))%uint64(len(p.recent))]
+	if s.obj != r.Obj {
+		p.keep(s)
+		s.obj, s.seq = r.Obj, 0
+	}
+	if r.Seq > s.seq {
+		s.seq = r.Seq
+	}
+}
+
+func (p *part) keep(s *seqSlot) {
+	if s.seq == 0 {
+		return
+	}
+	if was, ok := p.seqs[s.obj]; ok && was < s.seq || !ok && len(p.seqs) < maxObjects {
+		p.seqs[s.obj] = s.seq
+	}
 }
 
 // napNS is how long a call may take and still count as running, as the recorder has it (GAP_NS in shim/ring.c).
@@ -147,7 +176,7 @@ func Of(t *trace.Trace, workers int, prog trace.Progress) (*Summary, error) {
 		counts[cabi.Calls[i].ID] = kernelCounts[cabi.Calls[i].Name]
 	}
 	res, err := t.Walk(workers, func(th *trace.Thread) trace.Visit {
-		p := &part{th: th, byCall: make([]int64, 2048), waits: map[objKey]*Wait{}, end: th.First, prevEnd: th.First, clock: &t.Clock,
+		p := &part{th: th, byCall: make([]int64, 2048), waits: map[objKey]*Wait{}, seqs: map[trace.Object]uint64{}, end: th.First, prevEnd: th.First, clock: &t.Clock,
 			nap: t.Clock.Hz / (1e9 / napNS), counts: counts}
 		mu.Lock()
 		parts = append(parts, p)
@@ -173,8 +202,18 @@ func Of(t *trace.Trace, workers int, prog trace.Progress) (*Summary, error) {
 	s.Inputs += data
 	s.Bytes -= s.Inputs - data + s.Hashes
 	s.Unseen, s.Lost = sorted(unseen), sorted(lost)
+	seqs := map[trace.Object]uint64{}
+	for _, p := range parts {
+		for i := range p.recent {
+			p.keep(&p.recent[i])
+		}
+		for o, n := range p.seqs {
+			seqs[o] = max(seqs[o], n)
+		}
+	}
 	for _, w := range waits {
 		w.Thread = "?"
+		w.Seq = seqs[w.Object]
 		if th := t.ThreadByUID(w.Object.UID); th != nil {
 			w.Thread = th.Name
 		}
@@ -216,6 +255,9 @@ func (p *part) visit(r *trace.Record) error {
 	if r.Timed {
 		p.timed(r)
 	}
+	if r.Seq != 0 {
+		p.order(r)
+	}
 	if c := p.counts[r.Call]; (c.reads || c.writes) && r.Ret > 0 {
 		if c.reads {
 			p.read += uint64(r.Ret)
@@ -253,7 +295,6 @@ func (p *part) timed(r *trace.Record) {
 	if int64(d) > w.MaxNS {
 		w.MaxNS, w.Call, w.PC, w.Proc = int64(d), r.Row.Name, r.PC, p.th.Proc
 	}
-	w.Seq = max(w.Seq, r.Seq)
 }
 
 func (p *part) control(r *trace.Record) {
@@ -342,7 +383,6 @@ func (s *Summary) take(p *part, t *trace.Trace, waits map[objKey]*Wait, exits ma
 		}
 		o.Times += w.Times
 		o.NS += w.NS
-		o.Seq = max(o.Seq, w.Seq)
 		if w.MaxNS > o.MaxNS {
 			o.MaxNS, o.Call, o.PC, o.Proc = w.MaxNS, w.Call, w.PC, w.Proc
 		}

@@ -1,0 +1,80 @@
+// Command replayd attaches to live runs: it reads along their rings and switches their level. It shares `record` with
+// prophet.
+//
+// Exit statuses: 0 good, 1 failed, 2 usage; `record` ends as the program it ran (125, 126, 127: see its help).
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"prophet/cabi"
+	"prophet/runtime/run"
+)
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError asks for the status of wrong usage, or another.
+type usageError struct {
+	code int
+	err  error
+}
+
+func (u *usageError) Error() string { return u.err.Error() }
+
+func root() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "replayd",
+		Short: "Attach to runs that are being recorded",
+		Long: `replayd reads along a live run's rings without disturbing it, and switches what is recorded.
+
+Exit status: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
+		Version:       cabi.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return &usageError{exitUsage, fmt.Errorf("which command? (see `%s --help`)", c.CommandPath())}
+		},
+	}
+	flagError := func(code int) func(*cobra.Command, error) error {
+		return func(_ *cobra.Command, err error) error { return &usageError{code, err} }
+	}
+	c.SetFlagErrorFunc(flagError(exitUsage))
+	record := run.Command("replayd")
+	record.SetFlagErrorFunc(flagError(run.StatusOurs))
+	level := run.LevelCommand("replayd")
+	level.Args = exactly(2, "a pid or a trace, and off, order or full")
+	c.AddCommand(record, level, attachCmd())
+	return c
+}
+
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, a []string) error {
+		if len(a) != n {
+			return &usageError{exitUsage, fmt.Errorf("%s wants %s (see `%s --help`)", cmd.CommandPath(), what, cmd.CommandPath())}
+		}
+		return nil
+	}
+}
+
+func main() {
+	err := root().Execute()
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "replayd:", err)
+	if u, ok := err.(*usageError); ok {
+		os.Exit(u.code)
+	}
+	if strings.HasPrefix(err.Error(), "unknown command") {
+		os.Exit(exitUsage)
+	}
+	os.Exit(exitFailed)
+}
