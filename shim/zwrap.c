@@ -100,3 +100,1427 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 	write_late(t, CALLER(), begin, end, r, fd, buf, n);
 	return r;
 }
+
+EXPORT int socket(int domain, int type, int protocol)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_socket, CLASS_net, CALLER()))
+		return REAL(socket)(domain, type, protocol);
+	r = REAL(socket)(domain, type, protocol);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_socket(e.t, r,domain,type);
+	e.f1 = (u64)(domain);
+	e.f2 = (u64)(type);
+	e.f3 = (u64)(protocol);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int socketpair(int domain, int type, int protocol, int sv[2])
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_socketpair, CLASS_net, CALLER()))
+		return REAL(socketpair)(domain, type, protocol, sv);
+	r = REAL(socketpair)(domain, type, protocol, sv);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_pair(e.t, sv,r,FD_SOCKET);
+	e.f1 = (u64)(shim_pair_fd(sv,r,0));
+	e.f2 = (u64)(shim_pair_fd(sv,r,1));
+	e.f3 = (u64)(type);
+	shim_tail_num(&e, (u64)(shim_pair_obj(sv,r)));
+	shim_tail_num(&e, (u64)(domain));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_bind, CLASS_net, CALLER()))
+		return REAL(bind)(fd, addr, len);
+	e.inbuf = room;
+	r = REAL(bind)(fd, addr, len);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(len);
+	shim_input_addr(&e, addr.__sockaddr__, len);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int listen(int fd, int backlog)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_listen, CLASS_net, CALLER()))
+		return REAL(listen)(fd, backlog);
+	r = REAL(listen)(fd, backlog);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(backlog);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_accept, CLASS_net, CALLER()))
+		return REAL(accept)(fd, addr, len);
+	e.inbuf = room;
+	r = REAL(accept)(fd, addr, len);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t,r)));
+	shim_input_accepted(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_accept4, CLASS_net, CALLER()))
+		return REAL(accept4)(fd, addr, len, flags);
+	e.inbuf = room;
+	r = REAL(accept4)(fd, addr, len, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(flags);
+	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t,r)));
+	shim_input_accepted(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_connect, CLASS_net, CALLER()))
+		return REAL(connect)(fd, addr, len);
+	e.inbuf = room;
+	r = REAL(connect)(fd, addr, len);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(len);
+	shim_input_connected(&e, fd, addr.__sockaddr__, len);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL___connect, CLASS_net, CALLER()))
+		return REAL(__connect)(fd, addr, len);
+	e.inbuf = room;
+	r = REAL(__connect)(fd, addr, len);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(len);
+	shim_input_connected(&e, fd, addr.__sockaddr__, len);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int shutdown(int fd, int how)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_shutdown, CLASS_net, CALLER()))
+		return REAL(shutdown)(fd, how);
+	r = REAL(shutdown)(fd, how);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(how);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getsockopt(int fd, int level, int name, void *restrict val, socklen_t *restrict len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_getsockopt, CLASS_net, CALLER()))
+		return REAL(getsockopt)(fd, level, name, val, len);
+	e.inbuf = room;
+	r = REAL(getsockopt)(fd, level, name, val, len);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(level);
+	e.f2 = (u64)(name);
+	e.f3 = (u64)(shim_opt(&e,val,shim_opt_len(&e,len)));
+	shim_input_opt(&e, val, shim_opt_len(&e,len));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setsockopt(int fd, int level, int name, const void *val, socklen_t len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_setsockopt, CLASS_net, CALLER()))
+		return REAL(setsockopt)(fd, level, name, val, len);
+	e.inbuf = room;
+	r = REAL(setsockopt)(fd, level, name, val, len);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(level);
+	e.f2 = (u64)(name);
+	e.f3 = (u64)(shim_opt(&e,val,len));
+	shim_input_opt(&e, val, len);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getsockname(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_getsockname, CLASS_net, CALLER()))
+		return REAL(getsockname)(fd, addr, len);
+	e.inbuf = room;
+	r = REAL(getsockname)(fd, addr, len);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	shim_input_name(&e, fd, 0);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getpeername(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_getpeername, CLASS_net, CALLER()))
+		return REAL(getpeername)(fd, addr, len);
+	e.inbuf = room;
+	r = REAL(getpeername)(fd, addr, len);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	shim_input_name(&e, fd, 1);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sockatmark(int fd)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sockatmark, CLASS_net, CALLER()))
+		return REAL(sockatmark)(fd);
+	r = REAL(sockatmark)(fd);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int isfdtype(int fd, int type)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_isfdtype, CLASS_net, CALLER()))
+		return REAL(isfdtype)(fd, type);
+	r = REAL(isfdtype)(fd, type);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(type);
+	shim_done(&e);
+	return r;
+}
+
+static NOINLINE void send_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, int fd, const void *buf, size_t n, int flags)
+{
+	struct ev e;
+	(void)fd;
+	(void)buf;
+	(void)n;
+	(void)flags;
+	shim_late(&e, t, CALL_send, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_wrote(&e, fd, buf, (i64)(r));
+	shim_done(&e);
+}
+
+static NOINLINE ssize_t send_event(void *pc, int fd, const void *buf, size_t n, int flags)
+{
+	struct ev e;
+	ssize_t r;
+	if (!shim_begin(&e, CALL_send, CLASS_net, pc))
+		return REAL(send)(fd, buf, n, flags);
+	r = REAL(send)(fd, buf, n, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_wrote(&e, fd, buf, (i64)(r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT ssize_t send(int fd, const void *buf, size_t n, int flags)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	ssize_t r;
+	if (unlikely(!t))
+		return send_event(CALLER(), fd, buf, n, flags);
+	begin = shim_simple_begin(t, CALL_send);
+	r = REAL(send)(fd, buf, n, flags);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		u64 o = shim_fd_known(fd);
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+			return r;
+	}
+	send_late(t, CALLER(), begin, end, r, fd, buf, n, flags);
+	return r;
+}
+
+static NOINLINE void __send_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, int fd, const void *buf, size_t n, int flags)
+{
+	struct ev e;
+	(void)fd;
+	(void)buf;
+	(void)n;
+	(void)flags;
+	shim_late(&e, t, CALL___send, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_wrote(&e, fd, buf, (i64)(r));
+	shim_done(&e);
+}
+
+static NOINLINE ssize_t __send_event(void *pc, int fd, const void *buf, size_t n, int flags)
+{
+	struct ev e;
+	ssize_t r;
+	if (!shim_begin(&e, CALL___send, CLASS_net, pc))
+		return REAL(__send)(fd, buf, n, flags);
+	r = REAL(__send)(fd, buf, n, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_wrote(&e, fd, buf, (i64)(r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	ssize_t r;
+	if (unlikely(!t))
+		return __send_event(CALLER(), fd, buf, n, flags);
+	begin = shim_simple_begin(t, CALL___send);
+	r = REAL(__send)(fd, buf, n, flags);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		u64 o = shim_fd_known(fd);
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+			return r;
+	}
+	__send_late(t, CALLER(), begin, end, r, fd, buf, n, flags);
+	return r;
+}
+
+EXPORT ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	ssize_t r;
+	if (!shim_begin(&e, CALL_sendto, CLASS_net, CALLER()))
+		return REAL(sendto)(fd, buf, n, flags, addr, len);
+	e.inbuf = room;
+	r = REAL(sendto)(fd, buf, n, flags, addr, len);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_wrote(&e, fd, buf, (i64)(r));
+	shim_input_addr(&e, addr.__sockaddr__, len);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	ssize_t r;
+	if (!shim_begin(&e, CALL_sendmsg, CLASS_net, CALLER()))
+		return REAL(sendmsg)(fd, msg, flags);
+	e.inbuf = room;
+	r = REAL(sendmsg)(fd, msg, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(flags);
+	e.f2 = (u64)(shim_msg_pieces(&e,msg));
+	shim_input_msg(&e, msg, 0);
+	shim_do_sendmsg(&e, fd, msg);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sendmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_sendmmsg, CLASS_net, CALLER()))
+		return REAL(sendmmsg)(fd, vec, n, flags);
+	e.inbuf = room;
+	r = REAL(sendmmsg)(fd, vec, n, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_input_msgs(&e, vec);
+	shim_do_mmsg(&e, fd, vec, 0);
+	shim_done(&e);
+	return r;
+}
+
+static NOINLINE void recv_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, int fd, void *buf, size_t n, int flags)
+{
+	struct ev e;
+	(void)fd;
+	(void)buf;
+	(void)n;
+	(void)flags;
+	shim_late(&e, t, CALL_recv, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
+	shim_done(&e);
+}
+
+static NOINLINE ssize_t recv_event(void *pc, int fd, void *buf, size_t n, int flags)
+{
+	struct ev e;
+	ssize_t r;
+	if (!shim_begin(&e, CALL_recv, CLASS_net, pc))
+		return REAL(recv)(fd, buf, n, flags);
+	r = REAL(recv)(fd, buf, n, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	ssize_t r;
+	if (unlikely(!t))
+		return recv_event(CALLER(), fd, buf, n, flags);
+	begin = shim_simple_begin(t, CALL_recv);
+	r = REAL(recv)(fd, buf, n, flags);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		u64 o = shim_fd_known(fd);
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_recv), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+			return r;
+	}
+	recv_late(t, CALLER(), begin, end, r, fd, buf, n, flags);
+	return r;
+}
+
+static NOINLINE void __recv_chk_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, int fd, void *buf, size_t n, size_t room, int flags)
+{
+	struct ev e;
+	(void)fd;
+	(void)buf;
+	(void)n;
+	(void)room;
+	(void)flags;
+	shim_late(&e, t, CALL___recv_chk, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
+	shim_done(&e);
+}
+
+static NOINLINE ssize_t __recv_chk_event(void *pc, int fd, void *buf, size_t n, size_t room, int flags)
+{
+	struct ev e;
+	ssize_t r;
+	if (!shim_begin(&e, CALL___recv_chk, CLASS_net, pc))
+		return REAL(__recv_chk)(fd, buf, n, room, flags);
+	r = REAL(__recv_chk)(fd, buf, n, room, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	ssize_t r;
+	if (unlikely(!t))
+		return __recv_chk_event(CALLER(), fd, buf, n, room, flags);
+	begin = shim_simple_begin(t, CALL___recv_chk);
+	r = REAL(__recv_chk)(fd, buf, n, room, flags);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		u64 o = shim_fd_known(fd);
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___recv_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+			return r;
+	}
+	__recv_chk_late(t, CALLER(), begin, end, r, fd, buf, n, room, flags);
+	return r;
+}
+
+EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	ssize_t r;
+	if (!shim_begin(&e, CALL_recvfrom, CLASS_net, CALLER()))
+		return REAL(recvfrom)(fd, buf, n, flags, addr, len);
+	e.inbuf = room;
+	r = REAL(recvfrom)(fd, buf, n, flags, addr, len);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
+	shim_input_from(&e, addr.__sockaddr__, len);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t room, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	ssize_t r;
+	if (!shim_begin(&e, CALL___recvfrom_chk, CLASS_net, CALLER()))
+		return REAL(__recvfrom_chk)(fd, buf, n, room, flags, addr, len);
+	e.inbuf = room;
+	r = REAL(__recvfrom_chk)(fd, buf, n, room, flags, addr, len);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
+	shim_input_from(&e, addr.__sockaddr__, len);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	ssize_t r;
+	if (!shim_begin(&e, CALL_recvmsg, CLASS_net, CALLER()))
+		return REAL(recvmsg)(fd, msg, flags);
+	e.inbuf = room;
+	r = REAL(recvmsg)(fd, msg, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(flags);
+	e.f2 = (u64)(shim_msg_pieces(&e,msg));
+	shim_input_msg(&e, msg, 1);
+	shim_do_recvmsg(&e, fd, msg, flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int recvmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags, struct timespec *tmo)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_recvmmsg, CLASS_net, CALLER()))
+		return REAL(recvmmsg)(fd, vec, n, flags, tmo);
+	e.inbuf = room;
+	r = REAL(recvmmsg)(fd, vec, n, flags, tmo);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_input_msgs(&e, vec);
+	shim_do_mmsg(&e, fd, vec, 1);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_poll, CLASS_net, CALLER()))
+		return REAL(poll)(fds, n, timeout);
+	e.inbuf = room;
+	r = REAL(poll)(fds, n, timeout);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(timeout);
+	shim_input_polled(&e, fds, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL___poll, CLASS_net, CALLER()))
+		return REAL(__poll)(fds, n, timeout);
+	e.inbuf = room;
+	r = REAL(__poll)(fds, n, timeout);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(timeout);
+	shim_input_polled(&e, fds, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL___poll_chk, CLASS_net, CALLER()))
+		return REAL(__poll_chk)(fds, n, timeout, room);
+	e.inbuf = room;
+	r = REAL(__poll_chk)(fds, n, timeout, room);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(timeout);
+	shim_input_polled(&e, fds, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_ppoll, CLASS_net, CALLER()))
+		return REAL(ppoll)(fds, n, tmo, mask);
+	e.inbuf = room;
+	r = REAL(ppoll)(fds, n, tmo, mask);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(shim_timespec(&e,tmo));
+	e.f3 = (u64)(shim_mask(&e,mask));
+	shim_input_polled(&e, fds, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask, size_t room)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL___ppoll_chk, CLASS_net, CALLER()))
+		return REAL(__ppoll_chk)(fds, n, tmo, mask, room);
+	e.inbuf = room;
+	r = REAL(__ppoll_chk)(fds, n, tmo, mask, room);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(shim_timespec(&e,tmo));
+	e.f3 = (u64)(shim_mask(&e,mask));
+	shim_input_polled(&e, fds, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int epoll_create(int size)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_epoll_create, CLASS_net, CALLER()))
+		return REAL(epoll_create)(size);
+	r = REAL(epoll_create)(size);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_epoll(e.t, r);
+	e.f1 = (u64)(size);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int epoll_create1(int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_epoll_create1, CLASS_net, CALLER()))
+		return REAL(epoll_create1)(flags);
+	r = REAL(epoll_create1)(flags);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_epoll(e.t, r);
+	e.f1 = (u64)(flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_epoll_ctl, CLASS_net, CALLER()))
+		return REAL(epoll_ctl)(epfd, op, fd, ev);
+	r = REAL(epoll_ctl)(epfd, op, fd, ev);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, epfd);
+	e.f1 = (u64)(op);
+	e.f2 = (u64)(fd);
+	e.f3 = (u64)(shim_ep_events(&e,op,ev));
+	shim_tail_num(&e, (u64)(shim_ep_data(&e,op,ev)));
+	shim_tail_num(&e, (u64)(shim_fd_known(fd)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_epoll_wait, CLASS_net, CALLER()))
+		return REAL(epoll_wait)(epfd, ev, max, timeout);
+	e.inbuf = room;
+	r = REAL(epoll_wait)(epfd, ev, max, timeout);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, epfd);
+	e.f1 = (u64)(max);
+	e.f2 = (u64)(timeout);
+	shim_input_events(&e, ev, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_epoll_pwait, CLASS_net, CALLER()))
+		return REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
+	e.inbuf = room;
+	r = REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, epfd);
+	e.f1 = (u64)(max);
+	e.f2 = (u64)(timeout);
+	e.f3 = (u64)(shim_mask(&e,mask));
+	shim_input_events(&e, ev, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *tmo, const sigset_t *mask)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_epoll_pwait2, CLASS_net, CALLER()))
+		return REAL(epoll_pwait2)(epfd, ev, max, tmo, mask);
+	e.inbuf = room;
+	r = REAL(epoll_pwait2)(epfd, ev, max, tmo, mask);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, epfd);
+	e.f1 = (u64)(max);
+	e.f2 = (u64)(shim_timespec(&e,tmo));
+	e.f3 = (u64)(shim_mask(&e,mask));
+	shim_input_events(&e, ev, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int eventfd(unsigned int initval, int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_eventfd, CLASS_net, CALLER()))
+		return REAL(eventfd)(initval, flags);
+	r = REAL(eventfd)(initval, flags);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_eventfd(e.t, r);
+	e.f1 = (u64)(initval);
+	e.f2 = (u64)(flags);
+	shim_done(&e);
+	return r;
+}
+
+static NOINLINE void eventfd_read_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int fd, eventfd_t *value)
+{
+	struct ev e;
+	(void)fd;
+	(void)value;
+	shim_late(&e, t, CALL_eventfd_read, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(shim_out64(r,value));
+	shim_done(&e);
+}
+
+static NOINLINE int eventfd_read_event(void *pc, int fd, eventfd_t *value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_eventfd_read, CLASS_net, pc))
+		return REAL(eventfd_read)(fd, value);
+	r = REAL(eventfd_read)(fd, value);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(shim_out64(r,value));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int eventfd_read(int fd, eventfd_t *value)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return eventfd_read_event(CALLER(), fd, value);
+	begin = shim_simple_begin(t, CALL_eventfd_read);
+	r = REAL(eventfd_read)(fd, value);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		u64 o = shim_fd_known(fd);
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_read), shim_ret_errno((i64)r), (u64)(shim_out64(r,value)), 0, 0, begin, end)))
+			return r;
+	}
+	eventfd_read_late(t, CALLER(), begin, end, r, fd, value);
+	return r;
+}
+
+static NOINLINE void eventfd_write_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int fd, eventfd_t value)
+{
+	struct ev e;
+	(void)fd;
+	(void)value;
+	shim_late(&e, t, CALL_eventfd_write, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(value);
+	shim_done(&e);
+}
+
+static NOINLINE int eventfd_write_event(void *pc, int fd, eventfd_t value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_eventfd_write, CLASS_net, pc))
+		return REAL(eventfd_write)(fd, value);
+	r = REAL(eventfd_write)(fd, value);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(value);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int eventfd_write(int fd, eventfd_t value)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return eventfd_write_event(CALLER(), fd, value);
+	begin = shim_simple_begin(t, CALL_eventfd_write);
+	r = REAL(eventfd_write)(fd, value);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		u64 o = shim_fd_known(fd);
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_write), shim_ret_errno((i64)r), (u64)(value), 0, 0, begin, end)))
+			return r;
+	}
+	eventfd_write_late(t, CALLER(), begin, end, r, fd, value);
+	return r;
+}
+
+EXPORT int timerfd_create(clockid_t clock, int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_timerfd_create, CLASS_net, CALLER()))
+		return REAL(timerfd_create)(clock, flags);
+	r = REAL(timerfd_create)(clock, flags);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_timerfd(e.t, r);
+	e.f1 = (u64)(clock);
+	e.f2 = (u64)(flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timerfd_settime(int fd, int flags, const struct itimerspec *set, struct itimerspec *old)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_timerfd_settime, CLASS_net, CALLER()))
+		return REAL(timerfd_settime)(fd, flags, set, old);
+	e.inbuf = room;
+	r = REAL(timerfd_settime)(fd, flags, set, old);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(flags);
+	e.f2 = (u64)(shim_timespec0(&e,set,0));
+	e.f3 = (u64)(shim_timespec0(&e,set,1));
+	shim_input_itimerspec(&e, old);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timerfd_gettime(int fd, struct itimerspec *cur)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_timerfd_gettime, CLASS_net, CALLER()))
+		return REAL(timerfd_gettime)(fd, cur);
+	r = REAL(timerfd_gettime)(fd, cur);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(shim_timespec0(&e,cur,0));
+	e.f2 = (u64)(shim_timespec0(&e,cur,1));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int signalfd(int fd, const sigset_t *mask, int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_signalfd, CLASS_net, CALLER()))
+		return REAL(signalfd)(fd, mask, flags);
+	r = REAL(signalfd)(fd, mask, flags);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_signalfd(e.t, r,fd);
+	e.f1 = (u64)(fd);
+	e.f2 = (u64)(shim_mask(&e,mask));
+	e.f3 = (u64)(flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pipe(int fds[2])
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pipe, CLASS_net, CALLER()))
+		return REAL(pipe)(fds);
+	r = REAL(pipe)(fds);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_pair(e.t, fds,r,FD_PIPE);
+	e.f1 = (u64)(shim_pair_fd(fds,r,0));
+	e.f2 = (u64)(shim_pair_fd(fds,r,1));
+	shim_tail_num(&e, (u64)(shim_pair_obj(fds,r)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __pipe(int fds[2])
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___pipe, CLASS_net, CALLER()))
+		return REAL(__pipe)(fds);
+	r = REAL(__pipe)(fds);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_pair(e.t, fds,r,FD_PIPE);
+	e.f1 = (u64)(shim_pair_fd(fds,r,0));
+	e.f2 = (u64)(shim_pair_fd(fds,r,1));
+	shim_tail_num(&e, (u64)(shim_pair_obj(fds,r)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pipe2(int fds[2], int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pipe2, CLASS_net, CALLER()))
+		return REAL(pipe2)(fds, flags);
+	r = REAL(pipe2)(fds, flags);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_pair(e.t, fds,r,FD_PIPE);
+	e.f1 = (u64)(shim_pair_fd(fds,r,0));
+	e.f2 = (u64)(shim_pair_fd(fds,r,1));
+	e.f3 = (u64)(shim_pipe_flags(flags));
+	shim_tail_num(&e, (u64)(shim_pair_obj(fds,r)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getaddrinfo(const char *restrict node, const char *restrict service, const struct addrinfo *restrict hints, struct addrinfo **restrict res)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_getaddrinfo, CLASS_net, CALLER()))
+		return REAL(getaddrinfo)(node, service, hints, res);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(getaddrinfo)(node, service, hints, res);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	shim_tail_text(&e, node, PART_STR);
+	shim_tail_text(&e, service, PART_STR);
+	shim_input_addrs(&e, res, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getnameinfo(const struct sockaddr *restrict addr, socklen_t len, char *restrict host, socklen_t hostlen, char *restrict serv, socklen_t servlen, int flags)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_getnameinfo, CLASS_net, CALLER()))
+		return REAL(getnameinfo)(addr, len, host, hostlen, serv, servlen, flags);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(getnameinfo)(addr, len, host, hostlen, serv, servlen, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(flags);
+	shim_tail_text(&e, shim_text_if(r,host,hostlen), PART_STR);
+	shim_tail_text(&e, shim_text_if(r,serv,servlen), PART_STR);
+	shim_input_addr_of(&e, addr, len);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct hostent * gethostbyname(const char *name)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	struct hostent * r;
+	if (!shim_begin(&e, CALL_gethostbyname, CLASS_net, CALLER()))
+		return REAL(gethostbyname)(name);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(gethostbyname)(name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_tail_text(&e, name, PART_STR);
+	shim_input_host(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct hostent * gethostbyname2(const char *name, int af)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	struct hostent * r;
+	if (!shim_begin(&e, CALL_gethostbyname2, CLASS_net, CALLER()))
+		return REAL(gethostbyname2)(name, af);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(gethostbyname2)(name, af);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(af);
+	shim_tail_text(&e, name, PART_STR);
+	shim_input_host(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct hostent * gethostbyaddr(const void *addr, socklen_t len, int af)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	struct hostent * r;
+	if (!shim_begin(&e, CALL_gethostbyaddr, CLASS_net, CALLER()))
+		return REAL(gethostbyaddr)(addr, len, af);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(gethostbyaddr)(addr, len, af);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(af);
+	shim_input_host(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict buf, char *restrict room, size_t n, struct hostent **restrict h, int *restrict herr)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_gethostbyname_r, CLASS_net, CALLER()))
+		return REAL(gethostbyname_r)(name, buf, room, n, h, herr);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(gethostbyname_r)(name, buf, room, n, h, herr);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	shim_tail_text(&e, name, PART_STR);
+	shim_input_host_r(&e, h, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *restrict buf, char *restrict room, size_t n, struct hostent **restrict h, int *restrict herr)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_gethostbyname2_r, CLASS_net, CALLER()))
+		return REAL(gethostbyname2_r)(name, af, buf, room, n, h, herr);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(gethostbyname2_r)(name, af, buf, room, n, h, herr);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(af);
+	shim_tail_text(&e, name, PART_STR);
+	shim_input_host_r(&e, h, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, struct hostent *restrict buf, char *restrict room, size_t n, struct hostent **restrict h, int *restrict herr)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_gethostbyaddr_r, CLASS_net, CALLER()))
+		return REAL(gethostbyaddr_r)(addr, len, af, buf, room, n, h, herr);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(gethostbyaddr_r)(addr, len, af, buf, room, n, h, herr);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(af);
+	shim_input_host_r(&e, h, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct hostent * gethostent(void)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	struct hostent * r;
+	if (!shim_begin(&e, CALL_gethostent, CLASS_net, CALLER()))
+		return REAL(gethostent)();
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(gethostent)();
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_input_host(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int gethostent_r(struct hostent *restrict buf, char *restrict room, size_t n, struct hostent **restrict h, int *restrict herr)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_gethostent_r, CLASS_net, CALLER()))
+		return REAL(gethostent_r)(buf, room, n, h, herr);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(gethostent_r)(buf, room, n, h, herr);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	shim_input_host_r(&e, h, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct servent * getservbyname(const char *name, const char *proto)
+{
+	struct ev e;
+	struct servent * r;
+	if (!shim_begin(&e, CALL_getservbyname, CLASS_net, CALLER()))
+		return REAL(getservbyname)(name, proto);
+	shim_pre_nested(&e);
+	r = REAL(getservbyname)(name, proto);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(shim_serv_port(r));
+	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, proto, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct servent * getservbyport(int port, const char *proto)
+{
+	struct ev e;
+	struct servent * r;
+	if (!shim_begin(&e, CALL_getservbyport, CLASS_net, CALLER()))
+		return REAL(getservbyport)(port, proto);
+	shim_pre_nested(&e);
+	r = REAL(getservbyport)(port, proto);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(ntohs((u16)port));
+	shim_tail_text(&e, proto, PART_STR);
+	shim_tail_text(&e, shim_serv_name(r), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getservbyname_r(const char *restrict name, const char *restrict proto, struct servent *restrict buf, char *restrict room, size_t n, struct servent **restrict s)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getservbyname_r, CLASS_net, CALLER()))
+		return REAL(getservbyname_r)(name, proto, buf, room, n, s);
+	shim_pre_nested(&e);
+	r = REAL(getservbyname_r)(name, proto, buf, room, n, s);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(shim_serv_port(r==0?*s:0));
+	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, proto, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getservbyport_r(int port, const char *restrict proto, struct servent *restrict buf, char *restrict room, size_t n, struct servent **restrict s)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getservbyport_r, CLASS_net, CALLER()))
+		return REAL(getservbyport_r)(port, proto, buf, room, n, s);
+	shim_pre_nested(&e);
+	r = REAL(getservbyport_r)(port, proto, buf, room, n, s);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(ntohs((u16)port));
+	shim_tail_text(&e, proto, PART_STR);
+	shim_tail_text(&e, shim_serv_name(r==0?*s:0), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct protoent * getprotobyname(const char *name)
+{
+	struct ev e;
+	struct protoent * r;
+	if (!shim_begin(&e, CALL_getprotobyname, CLASS_net, CALLER()))
+		return REAL(getprotobyname)(name);
+	shim_pre_nested(&e);
+	r = REAL(getprotobyname)(name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(shim_proto_number(r));
+	shim_tail_text(&e, name, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct protoent * getprotobynumber(int number)
+{
+	struct ev e;
+	struct protoent * r;
+	if (!shim_begin(&e, CALL_getprotobynumber, CLASS_net, CALLER()))
+		return REAL(getprotobynumber)(number);
+	shim_pre_nested(&e);
+	r = REAL(getprotobynumber)(number);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(number);
+	shim_tail_text(&e, shim_proto_name(r), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getprotobyname_r(const char *restrict name, struct protoent *restrict buf, char *restrict room, size_t n, struct protoent **restrict p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getprotobyname_r, CLASS_net, CALLER()))
+		return REAL(getprotobyname_r)(name, buf, room, n, p);
+	shim_pre_nested(&e);
+	r = REAL(getprotobyname_r)(name, buf, room, n, p);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(shim_proto_number(r==0?*p:0));
+	shim_tail_text(&e, name, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getprotobynumber_r(int number, struct protoent *restrict buf, char *restrict room, size_t n, struct protoent **restrict p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getprotobynumber_r, CLASS_net, CALLER()))
+		return REAL(getprotobynumber_r)(number, buf, room, n, p);
+	shim_pre_nested(&e);
+	r = REAL(getprotobynumber_r)(number, buf, room, n, p);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(number);
+	shim_tail_text(&e, shim_proto_name(r==0?*p:0), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT unsigned int if_nametoindex(const char *name)
+{
+	struct ev e;
+	unsigned int r;
+	if (!shim_begin(&e, CALL_if_nametoindex, CLASS_net, CALLER()))
+		return REAL(if_nametoindex)(name);
+	shim_pre_nested(&e);
+	r = REAL(if_nametoindex)(name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	shim_tail_text(&e, name, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT char * if_indextoname(unsigned int index, char *name)
+{
+	struct ev e;
+	char * r;
+	if (!shim_begin(&e, CALL_if_indextoname, CLASS_net, CALLER()))
+		return REAL(if_indextoname)(index, name);
+	shim_pre_nested(&e);
+	r = REAL(if_indextoname)(index, name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(index);
+	shim_tail_text(&e, r, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct if_nameindex * if_nameindex(void)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	struct if_nameindex * r;
+	if (!shim_begin(&e, CALL_if_nameindex, CLASS_net, CALLER()))
+		return REAL(if_nameindex)();
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(if_nameindex)();
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_input_interfaces(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getifaddrs(struct ifaddrs **list)
+{
+	struct ev e;
+	u8 room[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_getifaddrs, CLASS_net, CALLER()))
+		return REAL(getifaddrs)(list);
+	e.inbuf = room;
+	shim_pre_nested(&e);
+	r = REAL(getifaddrs)(list);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	shim_input_ifaddrs(&e, list, r);
+	shim_done(&e);
+	return r;
+}
