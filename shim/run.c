@@ -507,6 +507,7 @@ static void write_meta(int argc, char **argv)
 		return;
 	sys(SYS_write, fd, buf, t.len);
 	sys(SYS_close, fd);
+	shim_run.own_bytes += t.len;
 }
 
 /* Per-user directory of rings; 0 when it is ours and private. */
@@ -662,6 +663,7 @@ static int create(int argc, char **argv)
 		 * finds its page (30 to 300 us cheaper on ext4 than a page that fallocate only promised). */
 		r = (int)sys(SYS_write, fd, control_room, PROPHET_ControlSize);
 		r = r == PROPHET_ControlSize ? 0 : r < 0 ? r : -ENOSPC;
+		shim_run.own_bytes += PROPHET_ControlSize;
 		if (r == 0)
 			r = map_control((int)fd);
 		sys(SYS_close, fd);
@@ -779,7 +781,6 @@ static void new_process(void)
 	shim_run.pid = (u32)sys(SYS_getpid);
 	shim_run.boottime = now_ns(CLOCK_BOOTTIME);
 	shim_run.proc = __atomic_fetch_add(&shim_ctl.nextproc, 1, __ATOMIC_RELAXED);
-	shim_run.own_bytes = 0;
 }
 
 static int wiped_make(void)
@@ -826,6 +827,7 @@ void shim_run_forked(void)
 	shim_run.how = PROPHET_ProcForked;
 	shim_run.threads = 1;
 	shim_run.next_rss = 0;
+	shim_run.own_bytes = 0;
 	new_process();
 	statm_open();
 }
