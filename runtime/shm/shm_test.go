@@ -1,0 +1,107 @@
+package shm
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"prophet/cabi"
+)
+
+func TestParseStat(t *testing.T) {
+	const rest = " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20 21"
+	rows := 0
+	for _, c := range []struct {
+		in    string
+		state byte
+		start uint64
+		ok    bool
+	}{
+		{"12 (cat) S" + rest, 'S', 4242, true},
+		{"12 (a) b) (c) Z" + rest, 'Z', 4242, true},
+		{"12 (cat S 1", 0, 0, false},
+		{"12 (cat) S 1 2", 0, 0, false},
+		{"", 0, 0, false},
+	} {
+		state, start, ok := parseStat([]byte(c.in))
+		if ok != c.ok || ok && (state != c.state || start != c.start) {
+			t.Errorf("%q: %c %d %v", c.in, state, start, ok)
+		}
+		rows++
+	}
+	if rows != 5 {
+		t.Fatalf("%d rows visited", rows)
+	}
+}
+
+func FuzzStat(f *testing.F) {
+	f.Add([]byte("12 (cat) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20"))
+	f.Fuzz(func(t *testing.T, b []byte) { parseStat(b) })
+}
+
+func TestAlive(t *testing.T) {
+	var ts unix.Timespec
+	unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	self := uint32(os.Getpid())
+	if !Alive(self, uint64(ts.Nano())) || !Alive(self, 0) {
+		t.Error("this process is not alive")
+	}
+	if Alive(self, 1) {
+		t.Error("a process that started long after it was seen is the same one")
+	}
+	c := exec.Command("sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := uint32(c.Process.Pid)
+	c.Process.Kill()
+	for i := 0; Alive(pid, 0); i++ { // a zombie now
+		if i > 200 {
+			t.Fatal("a zombie counts as alive")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	c.Wait()
+	if Alive(pid, 0) || Alive(0, 0) || Alive(1<<31, 0) {
+		t.Error("the dead live")
+	}
+}
+
+func TestControlRefuses(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := OpenControl(dir); err != ErrNoControl {
+		t.Error(err)
+	}
+	path := filepath.Join(dir, "control")
+	rows := 0
+	for _, size := range []int{0, 100, cabi.ControlSize} {
+		os.WriteFile(path, make([]byte, size), 0o600)
+		if c, err := OpenControl(dir); err == nil {
+			c.Close()
+			t.Errorf("%d zero bytes are a control file", size)
+		}
+		rows++
+	}
+	if rows != 3 {
+		t.Fatalf("%d rows visited", rows)
+	}
+	os.Remove(path)
+	os.Symlink("/etc/passwd", path)
+	if c, err := OpenControl(dir); err == nil || !strings.Contains(err.Error(), "symbolic links") {
+		t.Error("followed a link", c, err)
+	}
+}
+
+func TestTicks(t *testing.T) {
+	a := Now()
+	time.Sleep(5 * time.Millisecond)
+	b := Now()
+	if b.Ticks <= a.Ticks || b.Mono-a.Mono < 5e6 || b.Real < 1e18 {
+		t.Errorf("%+v %+v", a, b)
+	}
+}
