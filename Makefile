@@ -12,8 +12,9 @@ CROSS     := aarch64-linux-gnu
 GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' 2>/dev/null) go.mod
 SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) shim/zexports.map go.mod
 
-.PHONY: all setup test unit check generate format bench demo fuzz arm64 install uninstall clean
+.PHONY: all shim setup test unit check generate format bench demo fuzz arm64 install uninstall clean
 all: $(BUILD)/libprophet.so $(BUILD)/replayd $(BUILD)/prophet
+shim: $(BUILD)/libprophet.so
 
 $(BUILD)/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)
