@@ -225,11 +225,11 @@ HIDDEN void shim_input_ifaddrs(struct ev *e, struct ifaddrs **list, int r);
 /* Functions without a prototype in any header. */
 int __connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len);
 ssize_t __send(int fd, const void *buf, size_t n, int flags);
-ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags);
-ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t room, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len);
+ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags);
+ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t space, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len);
 int __poll(struct pollfd *fds, nfds_t n, int timeout);
-int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
-int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask, size_t room);
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t space);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask, size_t space);
 int __select(int n, fd_set *restrict r, fd_set *restrict w, fd_set *restrict x, struct timeval *restrict tmo);
 int __pipe(int fds[2]);
 

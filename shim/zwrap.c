@@ -580,13 +580,13 @@ EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
 	return r;
 }
 
-static NOINLINE void __recv_chk_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, int fd, void *buf, size_t n, size_t room, int flags)
+static NOINLINE void __recv_chk_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, int fd, void *buf, size_t n, size_t space, int flags)
 {
 	struct ev e;
 	(void)fd;
 	(void)buf;
 	(void)n;
-	(void)room;
+	(void)space;
 	(void)flags;
 	shim_late(&e, t, CALL___recv_chk, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
@@ -597,13 +597,13 @@ static NOINLINE void __recv_chk_late(struct thr *t, void *pc, u64 begin, u64 end
 	shim_done(&e);
 }
 
-static NOINLINE ssize_t __recv_chk_event(void *pc, int fd, void *buf, size_t n, size_t room, int flags)
+static NOINLINE ssize_t __recv_chk_event(void *pc, int fd, void *buf, size_t n, size_t space, int flags)
 {
 	struct ev e;
 	ssize_t r;
 	if (!shim_begin(&e, CALL___recv_chk, CLASS_net, pc))
-		return REAL(__recv_chk)(fd, buf, n, room, flags);
-	r = REAL(__recv_chk)(fd, buf, n, room, flags);
+		return REAL(__recv_chk)(fd, buf, n, space, flags);
+	r = REAL(__recv_chk)(fd, buf, n, space, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -614,15 +614,15 @@ static NOINLINE ssize_t __recv_chk_event(void *pc, int fd, void *buf, size_t n, 
 	return r;
 }
 
-EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags)
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
 	ssize_t r;
 	if (unlikely(!t))
-		return __recv_chk_event(CALLER(), fd, buf, n, room, flags);
+		return __recv_chk_event(CALLER(), fd, buf, n, space, flags);
 	begin = shim_simple_begin(t, CALL___recv_chk);
-	r = REAL(__recv_chk)(fd, buf, n, room, flags);
+	r = REAL(__recv_chk)(fd, buf, n, space, flags);
 	end = shim_ticks();
 	t->in_call = 0;
 	{
@@ -630,7 +630,7 @@ EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags)
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___recv_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
-	__recv_chk_late(t, CALLER(), begin, end, r, fd, buf, n, room, flags);
+	__recv_chk_late(t, CALLER(), begin, end, r, fd, buf, n, space, flags);
 	return r;
 }
 
@@ -654,15 +654,15 @@ EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t n, int flags, __SOCKA
 	return r;
 }
 
-EXPORT ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t room, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
+EXPORT ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t space, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
 	struct ev e;
 	u8 room[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL___recvfrom_chk, CLASS_net, CALLER()))
-		return REAL(__recvfrom_chk)(fd, buf, n, room, flags, addr, len);
+		return REAL(__recvfrom_chk)(fd, buf, n, space, flags, addr, len);
 	e.inbuf = room;
-	r = REAL(__recvfrom_chk)(fd, buf, n, room, flags, addr, len);
+	r = REAL(__recvfrom_chk)(fd, buf, n, space, flags, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -750,15 +750,15 @@ EXPORT int __poll(struct pollfd *fds, nfds_t n, int timeout)
 	return r;
 }
 
-EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t space)
 {
 	struct ev e;
 	u8 room[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___poll_chk, CLASS_net, CALLER()))
-		return REAL(__poll_chk)(fds, n, timeout, room);
+		return REAL(__poll_chk)(fds, n, timeout, space);
 	e.inbuf = room;
-	r = REAL(__poll_chk)(fds, n, timeout, room);
+	r = REAL(__poll_chk)(fds, n, timeout, space);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
@@ -787,15 +787,15 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const
 	return r;
 }
 
-EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask, size_t room)
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask, size_t space)
 {
 	struct ev e;
 	u8 room[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___ppoll_chk, CLASS_net, CALLER()))
-		return REAL(__ppoll_chk)(fds, n, tmo, mask, room);
+		return REAL(__ppoll_chk)(fds, n, tmo, mask, space);
 	e.inbuf = room;
-	r = REAL(__ppoll_chk)(fds, n, tmo, mask, room);
+	r = REAL(__ppoll_chk)(fds, n, tmo, mask, space);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
@@ -1239,16 +1239,16 @@ EXPORT struct hostent * gethostbyaddr(const void *addr, socklen_t len, int af)
 	return r;
 }
 
-EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict buf, char *restrict room, size_t n, struct hostent **restrict h, int *restrict herr)
+EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
 	u8 room[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_gethostbyname_r, CLASS_net, CALLER()))
-		return REAL(gethostbyname_r)(name, buf, room, n, h, herr);
+		return REAL(gethostbyname_r)(name, buf, space, n, h, herr);
 	e.inbuf = room;
 	shim_pre_nested(&e);
-	r = REAL(gethostbyname_r)(name, buf, room, n, h, herr);
+	r = REAL(gethostbyname_r)(name, buf, space, n, h, herr);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	shim_tail_text(&e, name, PART_STR);
@@ -1257,16 +1257,16 @@ EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict b
 	return r;
 }
 
-EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *restrict buf, char *restrict room, size_t n, struct hostent **restrict h, int *restrict herr)
+EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
 	u8 room[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_gethostbyname2_r, CLASS_net, CALLER()))
-		return REAL(gethostbyname2_r)(name, af, buf, room, n, h, herr);
+		return REAL(gethostbyname2_r)(name, af, buf, space, n, h, herr);
 	e.inbuf = room;
 	shim_pre_nested(&e);
-	r = REAL(gethostbyname2_r)(name, af, buf, room, n, h, herr);
+	r = REAL(gethostbyname2_r)(name, af, buf, space, n, h, herr);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(af);
@@ -1276,16 +1276,16 @@ EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *r
 	return r;
 }
 
-EXPORT int gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, struct hostent *restrict buf, char *restrict room, size_t n, struct hostent **restrict h, int *restrict herr)
+EXPORT int gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
 	u8 room[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_gethostbyaddr_r, CLASS_net, CALLER()))
-		return REAL(gethostbyaddr_r)(addr, len, af, buf, room, n, h, herr);
+		return REAL(gethostbyaddr_r)(addr, len, af, buf, space, n, h, herr);
 	e.inbuf = room;
 	shim_pre_nested(&e);
-	r = REAL(gethostbyaddr_r)(addr, len, af, buf, room, n, h, herr);
+	r = REAL(gethostbyaddr_r)(addr, len, af, buf, space, n, h, herr);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(af);
@@ -1311,16 +1311,16 @@ EXPORT struct hostent * gethostent(void)
 	return r;
 }
 
-EXPORT int gethostent_r(struct hostent *restrict buf, char *restrict room, size_t n, struct hostent **restrict h, int *restrict herr)
+EXPORT int gethostent_r(struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
 	u8 room[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_gethostent_r, CLASS_net, CALLER()))
-		return REAL(gethostent_r)(buf, room, n, h, herr);
+		return REAL(gethostent_r)(buf, space, n, h, herr);
 	e.inbuf = room;
 	shim_pre_nested(&e);
-	r = REAL(gethostent_r)(buf, room, n, h, herr);
+	r = REAL(gethostent_r)(buf, space, n, h, herr);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	shim_input_host_r(&e, h, r);
@@ -1362,14 +1362,14 @@ EXPORT struct servent * getservbyport(int port, const char *proto)
 	return r;
 }
 
-EXPORT int getservbyname_r(const char *restrict name, const char *restrict proto, struct servent *restrict buf, char *restrict room, size_t n, struct servent **restrict s)
+EXPORT int getservbyname_r(const char *restrict name, const char *restrict proto, struct servent *restrict buf, char *restrict space, size_t n, struct servent **restrict s)
 {
 	struct ev e;
 	int r;
 	if (!shim_begin(&e, CALL_getservbyname_r, CLASS_net, CALLER()))
-		return REAL(getservbyname_r)(name, proto, buf, room, n, s);
+		return REAL(getservbyname_r)(name, proto, buf, space, n, s);
 	shim_pre_nested(&e);
-	r = REAL(getservbyname_r)(name, proto, buf, room, n, s);
+	r = REAL(getservbyname_r)(name, proto, buf, space, n, s);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(shim_serv_port(r==0?*s:0));
@@ -1379,14 +1379,14 @@ EXPORT int getservbyname_r(const char *restrict name, const char *restrict proto
 	return r;
 }
 
-EXPORT int getservbyport_r(int port, const char *restrict proto, struct servent *restrict buf, char *restrict room, size_t n, struct servent **restrict s)
+EXPORT int getservbyport_r(int port, const char *restrict proto, struct servent *restrict buf, char *restrict space, size_t n, struct servent **restrict s)
 {
 	struct ev e;
 	int r;
 	if (!shim_begin(&e, CALL_getservbyport_r, CLASS_net, CALLER()))
-		return REAL(getservbyport_r)(port, proto, buf, room, n, s);
+		return REAL(getservbyport_r)(port, proto, buf, space, n, s);
 	shim_pre_nested(&e);
-	r = REAL(getservbyport_r)(port, proto, buf, room, n, s);
+	r = REAL(getservbyport_r)(port, proto, buf, space, n, s);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(ntohs((u16)port));
@@ -1428,14 +1428,14 @@ EXPORT struct protoent * getprotobynumber(int number)
 	return r;
 }
 
-EXPORT int getprotobyname_r(const char *restrict name, struct protoent *restrict buf, char *restrict room, size_t n, struct protoent **restrict p)
+EXPORT int getprotobyname_r(const char *restrict name, struct protoent *restrict buf, char *restrict space, size_t n, struct protoent **restrict p)
 {
 	struct ev e;
 	int r;
 	if (!shim_begin(&e, CALL_getprotobyname_r, CLASS_net, CALLER()))
-		return REAL(getprotobyname_r)(name, buf, room, n, p);
+		return REAL(getprotobyname_r)(name, buf, space, n, p);
 	shim_pre_nested(&e);
-	r = REAL(getprotobyname_r)(name, buf, room, n, p);
+	r = REAL(getprotobyname_r)(name, buf, space, n, p);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(shim_proto_number(r==0?*p:0));
@@ -1444,14 +1444,14 @@ EXPORT int getprotobyname_r(const char *restrict name, struct protoent *restrict
 	return r;
 }
 
-EXPORT int getprotobynumber_r(int number, struct protoent *restrict buf, char *restrict room, size_t n, struct protoent **restrict p)
+EXPORT int getprotobynumber_r(int number, struct protoent *restrict buf, char *restrict space, size_t n, struct protoent **restrict p)
 {
 	struct ev e;
 	int r;
 	if (!shim_begin(&e, CALL_getprotobynumber_r, CLASS_net, CALLER()))
-		return REAL(getprotobynumber_r)(number, buf, room, n, p);
+		return REAL(getprotobynumber_r)(number, buf, space, n, p);
 	shim_pre_nested(&e);
-	r = REAL(getprotobynumber_r)(number, buf, room, n, p);
+	r = REAL(getprotobynumber_r)(number, buf, space, n, p);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(number);
@@ -1475,7 +1475,7 @@ EXPORT unsigned int if_nametoindex(const char *name)
 	return r;
 }
 
-EXPORT char * if_indextoname(unsigned int index, char *name)
+EXPORT char * if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 {
 	struct ev e;
 	char * r;
