@@ -64,6 +64,8 @@ const (
 //	str NAME[=EXPR]              tail: a string, S
 //	data FD BUF LEN              input data of LEN bytes (when > 0) that came from FD
 //	wrote FD BUF LEN             output data: hashed when inputs are
+//	dataiov FD V N LEN           the same of the first LEN bytes of N pieces
+//	wroteiov FD V N LEN
 //	random BUF LEN               input data that is always kept
 //	input HELPER ARGS…           structured result: shim_input_HELPER(&ev, ARGS); Go decodes it by HELPER's name
 //	pre HELPER ARGS…             shim_pre_HELPER(&ev, ARGS) before the call
@@ -88,7 +90,7 @@ type Call struct {
 }
 
 // Calls is the whole table, in the order of its parts. IDs are unique; lookups go through ByID.
-var Calls = join(callsSync, callsDisk, callsNet, callsStdio, callsThread, callsTime, callsShape, callsSignal, callsUnseen)
+var Calls = join(callsSync, callsDisk, callsFiles, callsNet, callsStdio, callsThread, callsTime, callsShape, callsSignal, callsUnseen)
 
 func join(parts ...[]Call) []Call {
 	var all []Call

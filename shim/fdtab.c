@@ -1,5 +1,6 @@
 /* See fdtab.h. */
 #include "fdtab.h"
+#include "keep.h"
 #include "object.h"
 #include "run.h"
 #include <fcntl.h>
@@ -32,9 +33,10 @@ static struct fdinfo *make(int fd)
 static void policy(struct fdinfo *i, u32 kind, int kernels)
 {
 	u32 full = shim_ctl.inputs == PROPHET_InputsDefault ? PROPHET_InputsFull : shim_ctl.inputs;
-	u32 files = shim_ctl.inputs == PROPHET_InputsDefault ? PROPHET_InputsHash : shim_ctl.inputs;
+	u32 files = shim_ctl.inputs == PROPHET_InputsDefault ? PROPHET_InputsHash | FD_ASK : shim_ctl.inputs;
+	i->seen = 0;
 	i->kind = (u8)kind;
-	i->in = (u8)((kind == FD_FILE || kind == FD_DIR) && !kernels ? files : full);
+	i->in = (u8)(kind == FD_FILE && !kernels ? files : full);
 	i->out = shim_ctl.inputs ? PROPHET_InputsHash : 0;
 	if (kind == FD_NULL) /* nothing to learn */
 		i->in = i->out = 0;
@@ -79,6 +81,7 @@ static int kernels_file(int fd, const struct stat *st)
 static void classify(struct fdinfo *i, int fd, const struct stat *st)
 {
 	u32 major = major(st->st_rdev), minor = minor(st->st_rdev);
+	i->file = S_ISREG(st->st_mode) ? shim_file_id(st->st_dev, st->st_ino) : 0;
 	switch (st->st_mode & S_IFMT) {
 	case S_IFREG:
 		policy(i, FD_FILE, kernels_file(fd, st));
@@ -103,58 +106,73 @@ static void classify(struct fdinfo *i, int fd, const struct stat *st)
 	}
 }
 
-static u64 look(struct thr *t, int fd, const char *path)
+/* Whether we run on the memory of a parent whose descriptors are not ours. */
+static int anothers(void)
 {
-	struct stat st;
-	struct fdinfo *i;
-	char name[1024], at[32];
-	struct text s;
-	long r;
-	if (fd < 0 || sys(SYS_fstat, fd, &st) != 0 || !(i = make(fd)))
-		return 0;
-	classify(i, fd, &st);
-	if (!path) {
-		shim_text(&s, at, sizeof at);
-		shim_put(&s, "/proc/self/fd/");
-		shim_putd(&s, fd);
-		r = sys(SYS_readlinkat, AT_FDCWD, at, name, sizeof name - 1);
-		name[r > 0 ? r : 0] = 0;
-		path = name;
-	}
-	i->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, path);
-	return i->obj;
+	struct thr *t = shim_self.thr;
+	return unlikely(t && t->vfork) && shim_in_vfork(t);
 }
 
 u64 shim_fd_slow(struct thr *t, int fd)
 {
-	return look(t, fd, 0);
+	struct stat st;
+	struct fdinfo *i;
+	char name[400], at[32];
+	struct text s;
+	long r;
+	if (fd < 0 || shim_fd_ours(fd) || sys(SYS_fstat, fd, &st) != 0 || !(i = make(fd)))
+		return 0;
+	classify(i, fd, &st);
+	i->flags = 0;
+	shim_text(&s, at, sizeof at);
+	shim_put(&s, "/proc/self/fd/");
+	shim_putd(&s, fd);
+	r = sys(SYS_readlinkat, AT_FDCWD, at, name, sizeof name - 1);
+	name[r > 0 ? r : 0] = 0;
+	i->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, r > 0 ? name : "?");
+	return i->obj;
 }
 
-void shim_fd_new(struct thr *t, int fd, const char *path)
+void shim_fd_new(struct thr *t, int fd, const char *detail)
 {
-	look(t, fd, path);
+	struct fdinfo *i;
+	if (fd < 0 || anothers() || !(i = make(fd)))
+		return;
+	i->kind = FD_UNKNOWN;
+	i->in = i->out = FD_ASK;
+	i->flags = 0;
+	i->file = 0;
+	i->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, detail);
 }
 
 void shim_fd_same(struct thr *t, int fd, int of)
 {
-	struct fdinfo *a = shim_fdinfo(of), *b = make(fd);
-	if (!b)
+	struct fdinfo *a = shim_fdinfo(of), *b;
+	if (fd < 0 || fd == of || anothers() || !(b = make(fd)))
 		return;
-	if (!a || !a->obj) {
-		look(t, fd, 0);
-		return;
+	if (a && a->obj) {
+		b->kind = a->kind;
+		b->in = a->in;
+		b->out = a->out;
+		b->file = a->file;
+		b->seen = a->seen;
+		b->flags = a->flags;
+	} else {
+		b->kind = FD_UNKNOWN;
+		b->in = b->out = FD_ASK;
+		b->flags = 0;
+		b->file = 0;
 	}
-	b->kind = a->kind;
-	b->in = a->in;
-	b->out = a->out;
-	b->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, "dup");
+	b->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, "");
 }
 
 u64 shim_fd_made(struct thr *t, int fd, u32 kind, const char *detail)
 {
-	struct fdinfo *i = fd < 0 ? 0 : make(fd);
+	struct fdinfo *i = fd < 0 || anothers() ? 0 : make(fd);
 	if (!i)
 		return 0;
+	i->flags = 0;
+	i->file = 0;
 	policy(i, kind, 0);
 	return i->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, detail);
 }
@@ -162,15 +180,62 @@ u64 shim_fd_made(struct thr *t, int fd, u32 kind, const char *detail)
 void shim_fd_gone(int fd)
 {
 	struct fdinfo *i = shim_fdinfo(fd);
-	if (i)
+	if (i && i->obj && !anothers())
 		i->obj = 0;
 }
 
-void shim_fd_written(int fd)
+void shim_fd_gone_from(u32 first, u32 last)
+{
+	u32 page, k;
+	if (anothers())
+		return;
+	for (page = first / FDS_PER_PAGE; page < FD_PAGES && page <= last / FDS_PER_PAGE; page++)
+		for (k = 0; shim_fd_pages[page] && k < FDS_PER_PAGE; k++)
+			if (page * FDS_PER_PAGE + k >= first && page * FDS_PER_PAGE + k <= last)
+				shim_fd_pages[page][k].obj = 0;
+}
+
+void shim_fd_is(int fd, const struct stat *st)
 {
 	struct fdinfo *i = shim_fdinfo(fd);
-	if (i && i->kind == FD_FILE && shim_ctl.inputs == PROPHET_InputsDefault)
-		i->in = PROPHET_InputsFull;
+	if (i && i->obj && !anothers())
+		classify(i, fd, st);
+}
+
+static struct fdinfo *asked(int fd)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	struct stat st;
+	if (!i || !i->obj)
+		return 0;
+	if (i->kind == FD_UNKNOWN) {
+		if (sys(SYS_fstat, fd, &st) != 0)
+			return 0;
+		classify(i, fd, &st);
+	}
+	return i;
+}
+
+u32 shim_fd_kind(int fd)
+{
+	struct fdinfo *i = asked(fd);
+	return i ? i->kind : FD_UNKNOWN;
+}
+
+u32 shim_fd_policy(int fd, int out)
+{
+	struct fdinfo *i = asked(fd);
+	u32 n;
+	if (!i)
+		return 0;
+	if (out)
+		return i->out;
+	if (i->in & FD_ASK && (n = shim_files_known()) != i->seen) {
+		i->seen = n;
+		if (shim_file_known(i->file))
+			i->in = PROPHET_InputsFull;
+	}
+	return i->in & ~FD_ASK;
 }
 
 void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len)

@@ -1,30 +1,40 @@
 /* What the program's descriptors are: an object each, its kind, and how much of what comes through is kept.
  *
- * One table by number for the process; entries are words that any thread stores whole. Descriptors that we did not
- * see come to be (inherited, received) are looked at when first used.
+ * One table by number for the process; entries are words that any thread stores whole. A descriptor is named when it
+ * comes to be, and looked at (fstat) only when data first comes through it; descriptors that we did not see come to
+ * be (inherited, received) are looked at when first used. In a vforked child, which has descriptors of its own but
+ * our memory, the table stays as it is.
+ *
+ * An object whose detail is empty is the descriptor that the event right before it in its stream returned: that
+ * event says the rest (a path, or what it is a duplicate of).
  */
 #ifndef SHIM_FDTAB_H
 #define SHIM_FDTAB_H
 
 #include "thread.h"
 
-struct wrap_ev;
+struct stat;
 
 enum { FD_UNKNOWN, FD_FILE, FD_DIR, FD_SOCKET, FD_PIPE, FD_TTY, FD_NULL, FD_RANDOM, FD_ANON, FD_OTHER };
 
 /* The object of an open descriptor; 0 for a number that is none. */
 HIDDEN u64 shim_fd_slow(struct thr *t, int fd);
-HIDDEN void shim_fd_new(struct thr *t, int fd, const char *path); /* the program got it just now */
-HIDDEN void shim_fd_same(struct thr *t, int fd, int of);	   /* dup: the kind and policy of another */
+HIDDEN void shim_fd_new(struct thr *t, int fd, const char *detail); /* the program got it just now */
+HIDDEN void shim_fd_same(struct thr *t, int fd, int of);	     /* dup: the kind and policy of another */
 HIDDEN u64 shim_fd_made(struct thr *t, int fd, u32 kind, const char *detail); /* new, and its kind is known: no system call */
-HIDDEN void shim_fd_gone(int fd);
-HIDDEN void shim_fd_written(int fd); /* the run writes this file: what it reads of it is kept whole */
+HIDDEN void shim_fd_gone(int fd); /* before it is closed, so that no other's number is forgotten */
+HIDDEN void shim_fd_gone_from(u32 first, u32 last);
+HIDDEN void shim_fd_is(int fd, const struct stat *st); /* what it is, when somebody has asked already */
+HIDDEN u32 shim_fd_kind(int fd);		       /* FD_… */
 
 struct fdinfo {
 	u64 obj;
-	u8 kind, in, out, append; /* in, out: PROPHET_Inputs… for data read and written */
-	u32 pad;
+	u64 file;		 /* of a regular file: shim_file_id */
+	u8 kind, in, out, flags; /* in, out: PROPHET_Inputs… for data read and written, or FD_ASK */
+	u32 seen;		 /* how many files the run had written when in was last decided */
 };
+#define FD_ASK 0x80 /* decided in shim_fd_policy */
+#define FD_LOCKED 1 /* this process has had a POSIX lock through it */
 #define FDS_PER_PAGE 256
 #define FD_PAGES 4096
 extern struct fdinfo *shim_fd_pages[FD_PAGES] HIDDEN;
@@ -66,20 +76,31 @@ static inline int shim_fd_quiet_out(int fd)
 }
 
 /* Input data of len bytes at buf that came from fd; output data that went to fd. Called before shim_done. */
+HIDDEN u32 shim_fd_policy(int fd, int out);
 HIDDEN void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len);
+
+static inline u32 shim_policy(int fd, int out)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	u32 p;
+	if (!i || !shim_ctl.inputs)
+		return 0;
+	p = out ? i->out : i->in;
+	return unlikely(p & FD_ASK) ? shim_fd_policy(fd, out) : p;
+}
 
 static inline void shim_data(struct ev *e, int fd, const void *buf, i64 len)
 {
-	struct fdinfo *i = shim_fdinfo(fd);
-	if (len > 0 && i && i->in && shim_ctl.inputs)
-		shim_data_slow(e, i->in, buf, (u64)len);
+	u32 p;
+	if (len > 0 && (p = shim_policy(fd, 0)))
+		shim_data_slow(e, p, buf, (u64)len);
 }
 
 static inline void shim_wrote(struct ev *e, int fd, const void *buf, i64 len)
 {
-	struct fdinfo *i = shim_fdinfo(fd);
-	if (len > 0 && i && i->out && shim_ctl.inputs)
-		shim_data_slow(e, i->out, buf, (u64)len);
+	u32 p;
+	if (len > 0 && (p = shim_policy(fd, 1)))
+		shim_data_slow(e, p, buf, (u64)len);
 }
 
 /* The same for scattered data: the first len bytes of what v tells. v stays until shim_done. */
@@ -87,16 +108,16 @@ HIDDEN void shim_data_iov_slow(struct ev *e, u32 policy, const struct iovec *v, 
 
 static inline void shim_data_iov(struct ev *e, int fd, const struct iovec *v, i64 n, i64 len)
 {
-	struct fdinfo *i = shim_fdinfo(fd);
-	if (len > 0 && i && i->in && shim_ctl.inputs)
-		shim_data_iov_slow(e, i->in, v, (u64)n, (u64)len);
+	u32 p;
+	if (len > 0 && (p = shim_policy(fd, 0)))
+		shim_data_iov_slow(e, p, v, (u64)n, (u64)len);
 }
 
 static inline void shim_wrote_iov(struct ev *e, int fd, const struct iovec *v, i64 n, i64 len)
 {
-	struct fdinfo *i = shim_fdinfo(fd);
-	if (len > 0 && i && i->out && shim_ctl.inputs)
-		shim_data_iov_slow(e, i->out, v, (u64)n, (u64)len);
+	u32 p;
+	if (len > 0 && (p = shim_policy(fd, 1)))
+		shim_data_iov_slow(e, p, v, (u64)n, (u64)len);
 }
 
 #endif

@@ -34,6 +34,7 @@ typedef int64_t i64;
 
 #define SHIM_ARCH "x86_64"
 #define SHIM_ELF_MACHINE 62
+#define SHIM_O_LARGEFILE 0100000
 
 static inline u64 shim_ticks(void)
 {
@@ -72,6 +73,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 
 #define SHIM_ARCH "aarch64"
 #define SHIM_ELF_MACHINE 183
+#define SHIM_O_LARGEFILE 0400000
 
 static inline u64 shim_ticks(void)
 {

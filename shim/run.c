@@ -126,6 +126,36 @@ static int keep(struct ours *o, int fd)
 	return 0;
 }
 
+int shim_fd_ours_from(u32 first)
+{
+	const int all[] = {stream.fd, rings.fd, statm.fd};
+	int low = -1;
+	u32 i;
+	for (i = 0; i < 3; i++)
+		if (all[i] >= 0 && (u32)all[i] >= first && (low < 0 || all[i] < low))
+			low = all[i];
+	return low;
+}
+
+/* The new number is in force before the old one is free, so that another thread's flush finds one of them. */
+void shim_fd_yield(int fd)
+{
+	struct ours *all[] = {&stream, &rings, &statm};
+	u64 mask;
+	long to;
+	u32 i;
+	shim_block(&mask);
+	for (i = 0; i < 3; i++)
+		if (all[i]->fd == fd) {
+			to = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1);
+			if (to < 0)
+				to = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
+			__atomic_store_n(&all[i]->fd, (int)to, __ATOMIC_RELEASE);
+			sys(SYS_close, fd);
+		}
+	shim_unblock(&mask);
+}
+
 static const char *in_dir(struct text *t, char *buf, u32 cap, const char *name)
 {
 	shim_text(t, buf, cap);
@@ -204,6 +234,11 @@ int shim_stream_write(const void *p, u64 len)
 static u32 *owners(void)
 {
 	return (u32 *)(control_room + PROPHET_OwnersAt);
+}
+
+u64 *shim_known_files(void)
+{
+	return (u64 *)(control_room + PROPHET_KnownAt);
 }
 
 int shim_slot_take(u32 n, u32 *first)

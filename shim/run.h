@@ -42,6 +42,9 @@ HIDDEN void shim_run_left(void); /* this process has freed its slots: the last o
 HIDDEN u64 shim_rss(u64 now); /* pages, or 0 when it is not time yet */
 HIDDEN void shim_say(const char *what, const char *about, i64 err); /* the one line */
 HIDDEN int shim_fd_ours(int fd);
+HIDDEN int shim_fd_ours_from(u32 first); /* the lowest of ours from there on; -1: none */
+HIDDEN void shim_fd_yield(int fd);	 /* ours moves elsewhere: the program wants the number */
+HIDDEN u64 *shim_known_files(void); /* PROPHET_KnownFiles words in the control mapping; the first counts the others */
 HIDDEN void shim_ring_rate(u64 ticks_per_ms);
 HIDDEN void shim_io_counts(u64 *rchar, u64 *wchar);
 HIDDEN void shim_trace_env(char *trace, u32 cap, char *run); /* what children need */

@@ -119,9 +119,9 @@ func parseRow(c *cabi.Call) *Row {
 			r.Tail = append(r.Tail, FieldSpec{arg, FieldSnum})
 		case "str":
 			r.Tail = append(r.Tail, FieldSpec{arg, FieldStr})
-		case "data":
+		case "data", "dataiov":
 			r.Reads = true
-		case "wrote":
+		case "wrote", "wroteiov":
 			r.Writes = true
 		case "random":
 			r.Random = true

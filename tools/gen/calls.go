@@ -197,6 +197,10 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 			data = append(data, fmt.Sprintf("shim_data(&e, %s, %s, (i64)(%s));", w[1], w[2], w[3]))
 		case "wrote":
 			data = append(data, fmt.Sprintf("shim_wrote(&e, %s, %s, (i64)(%s));", w[1], w[2], w[3]))
+		case "dataiov":
+			data = append(data, fmt.Sprintf("shim_data_iov(&e, %s, %s, (i64)(%s), (i64)(%s));", w[1], w[2], w[3], w[4]))
+		case "wroteiov":
+			data = append(data, fmt.Sprintf("shim_wrote_iov(&e, %s, %s, (i64)(%s), (i64)(%s));", w[1], w[2], w[3], w[4]))
 		case "random":
 			data = append(data, fmt.Sprintf("shim_random_data(&e, %s, (i64)(%s));", w[1], w[2]))
 		case "input":
@@ -276,7 +280,8 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, convert string, ob
 	for _, p := range s.params {
 		uses += fmt.Sprintf("\t(void)%s;\n", p)
 	}
-	fmt.Fprintf(b, "\nstatic NOINLINE void %s_late(struct thr *t, void *pc, u64 begin, u64 end, %s r%s%s)\n{\n\tstruct ev e;\n%s", id, s.ret, comma, args, uses)
+	fmt.Fprintf(b, "\nEXPORT %s %s(%s);\n", s.ret, s.name, s.args)
+	fmt.Fprintf(b, "static NOINLINE void %s_late(struct thr *t, void *pc, u64 begin, u64 end, %s r%s%s)\n{\n\tstruct ev e;\n%s", id, s.ret, comma, args, uses)
 	fmt.Fprintf(b, "\tshim_late(&e, t, CALL_%s, pc, begin, end);\n", id)
 	lines(b, after)
 	b.WriteString("\tshim_done(&e);\n}\n")
@@ -307,7 +312,7 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, convert string, ob
 		which := "in"
 		if strings.HasPrefix(d, "shim_wrote") {
 			which = "out"
-		} else if !strings.HasPrefix(d, "shim_data(") {
+		} else if !strings.HasPrefix(d, "shim_data") {
 			which = ""
 			quiet += "0 && "
 		}

@@ -1,0 +1,277 @@
+/* See keep.h. */
+#include "keep.h"
+#include "fdtab.h"
+#include "run.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#define PROBES 128
+#define LINK_MIN (64u << 10) /* a smaller file is copied, so that its count of links stays what the program expects */
+
+u32 shim_files_known(void)
+{
+	return (u32)*shim_known_files();
+}
+
+u64 shim_file_id(u64 dev, u64 ino)
+{
+	u64 w[2] = {dev, ino};
+	return shim_hash64(w, sizeof w, 0) | 1;
+}
+
+static u64 *place(u64 id, u32 i)
+{
+	return &shim_known_files()[1 + ((id >> 32) + i) % (PROPHET_KnownFiles - 1)];
+}
+
+int shim_file_known(u64 id)
+{
+	u32 i;
+	for (i = 0; i < PROBES; i++) {
+		u64 was = __atomic_load_n(place(id, i), __ATOMIC_RELAXED);
+		if (was == id)
+			return 1;
+		if (!was)
+			return 0;
+	}
+	return 0;
+}
+
+int shim_file_add(u64 id)
+{
+	u32 i;
+	for (i = 0; i < PROBES; i++) {
+		u64 was = __atomic_load_n(place(id, i), __ATOMIC_RELAXED);
+		if (!was && __atomic_compare_exchange_n(place(id, i), &was, id, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			__atomic_fetch_add(shim_known_files(), 1, __ATOMIC_RELAXED);
+			return 1;
+		}
+		if (was == id)
+			return 0;
+	}
+	return -1;
+}
+
+/* Files through which this process has had a POSIX lock. */
+static u64 locked[64];
+static u32 nlocked;
+
+static int is_locked(u64 id)
+{
+	u32 i;
+	for (i = 0; i < nlocked && i < 64; i++)
+		if (locked[i] == id)
+			return 1;
+	return nlocked > 64; /* too many to tell */
+}
+
+void shim_keep_locked(int fd)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	struct stat st;
+	u64 id;
+	u32 n;
+	if (!i || i->flags & FD_LOCKED || sys(SYS_fstat, fd, &st) != 0)
+		return;
+	i->flags |= FD_LOCKED;
+	id = shim_file_id(st.st_dev, st.st_ino);
+	if (nlocked <= 64 && is_locked(id))
+		return;
+	n = __atomic_fetch_add(&nlocked, 1, __ATOMIC_RELAXED);
+	if (n < 64)
+		locked[n] = id;
+	else
+		nlocked = 65;
+}
+
+static void say(struct thr *t, const struct stat *st, u32 how, const char *path)
+{
+	u64 n = shim_len(path);
+	u8 b[480], *p = put_v(b, PROPHET_TagKept);
+	if (n > 400)
+		n = 400;
+	p = put_v(p, st->st_dev);
+	p = put_v(p, st->st_ino);
+	p = put_v(p, (u64)st->st_size);
+	p = put_v(p, how);
+	p = put_v(p, n);
+	shim_copy(p, path, n);
+	shim_record(t, b, (u32)(p - b) + (u32)n);
+}
+
+/* The directory kept/, made on first use. The path is built in memory that no stack has to hold. */
+static long kept_dir(void)
+{
+	static char path[sizeof shim_run.dir + 8];
+	static struct lock lock;
+	struct text s;
+	long d;
+	shim_lock(&lock);
+	shim_text(&s, path, sizeof path);
+	shim_put(&s, shim_run.dir);
+	shim_put(&s, "/kept");
+	d = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (d == -ENOENT && sys(SYS_mkdirat, AT_FDCWD, path, 0700) == 0)
+		d = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	shim_unlock(&lock);
+	return d;
+}
+
+/* Takes size bytes of what may still be kept. */
+static int budget(u64 size)
+{
+	u64 left = __atomic_load_n(&shim_ctl.keepleft, __ATOMIC_RELAXED);
+	struct rlimit lim;
+	if (size > shim_ctl.keepmax)
+		return 0;
+	if (sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &lim) == 0 && size > lim.rlim_cur)
+		return 0; /* SIGXFSZ would kill the program */
+	do
+		if (size > left)
+			return 0;
+	while (!__atomic_compare_exchange_n(&shim_ctl.keepleft, &left, left - size, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return 1;
+}
+
+static int copy(int from, int to, u64 size)
+{
+	i64 at = 0;
+	long r;
+	while ((u64)at < size && (r = sys(SYS_copy_file_range, from, &at, to, 0, size - (u64)at, 0)) > 0)
+		;
+	while ((u64)at < size && (r = sys(SYS_sendfile, to, from, &at, size - (u64)at)) > 0)
+		;
+	shim_run.own_bytes += (u64)at;
+	return (u64)at == size;
+}
+
+/* Keeps the content of what `from` is open on. */
+static u32 keep_into(long dir, int from, const char *name, const struct stat *st, int may_link)
+{
+	char link[40];
+	struct text s;
+	u32 how = PROPHET_KeptFailed;
+	long to;
+	if (may_link && (u64)st->st_size >= LINK_MIN) {
+		shim_text(&s, link, sizeof link);
+		shim_put(&s, "/proc/self/fd/");
+		shim_putd(&s, from);
+		if (sys(SYS_linkat, AT_FDCWD, link, dir, name, AT_SYMLINK_FOLLOW) == 0)
+			return PROPHET_KeptCopy;
+	}
+	to = sys(SYS_openat, dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (to < 0)
+		return PROPHET_KeptFailed;
+	if (sys(SYS_ioctl, to, FICLONE, from) == 0)
+		how = PROPHET_KeptClone;
+	else if (copy(from, (int)to, (u64)st->st_size))
+		how = PROPHET_KeptCopy;
+	sys(SYS_close, to);
+	if (how == PROPHET_KeptFailed)
+		sys(SYS_unlinkat, dir, name, 0);
+	return how;
+}
+
+/* Signals are blocked; from is closed here. */
+static void keep(struct thr *t, int from, const struct stat *st, const char *path, int may_link)
+{
+	char name[40], at[40], full[400];
+	struct text s;
+	struct stat now;
+	u32 how = PROPHET_KeptFailed;
+	long dir, r;
+	if (from < 0 || sys(SYS_fstat, from, &now) != 0 || now.st_dev != st->st_dev || now.st_ino != st->st_ino) {
+		say(t, st, PROPHET_KeptFailed, path);
+		if (from >= 0)
+			sys(SYS_close, from);
+		return;
+	}
+	shim_text(&s, at, sizeof at);
+	shim_put(&s, "/proc/self/fd/");
+	shim_putd(&s, from);
+	r = sys(SYS_readlinkat, AT_FDCWD, at, full, sizeof full - 1);
+	full[r > 0 ? r : 0] = 0;
+	if (!budget((u64)st->st_size)) {
+		how = PROPHET_KeptNot;
+	} else if ((dir = kept_dir()) >= 0) {
+		shim_text(&s, name, sizeof name);
+		shim_putx(&s, st->st_dev, 16);
+		shim_put(&s, "-");
+		shim_putx(&s, st->st_ino, 16);
+		how = keep_into(dir, from, name, st, may_link);
+		sys(SYS_close, dir);
+	}
+	sys(SYS_close, from);
+	say(t, st, how, r > 0 ? full : path);
+}
+
+static long open_to_read(int dirfd, const char *path, int flags)
+{
+	long fd = sys(SYS_openat, dirfd, path, flags | O_RDONLY | O_NOATIME | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	return fd == -EPERM ? sys(SYS_openat, dirfd, path, flags | O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0) : fd;
+}
+
+/* Whether the file is to be kept now; adds it to the known ones. */
+static int claims(struct thr *t, const struct stat *st, const char *path)
+{
+	u64 id;
+	int added;
+	if (!S_ISREG(st->st_mode))
+		return 0;
+	id = shim_file_id(st->st_dev, st->st_ino);
+	added = shim_file_add(id);
+	if (added == 0 || st->st_size == 0)
+		return 0;
+	if (added < 0 || is_locked(id)) {
+		say(t, st, PROPHET_KeptNot, path);
+		return 0;
+	}
+	return 1;
+}
+
+void shim_keep_before(struct thr *t, int dirfd, const char *path, int at_flags, int gone)
+{
+	struct stat st;
+	u64 mask;
+	if (!shim_keeping() || sys(SYS_newfstatat, dirfd, path, &st, at_flags) != 0 || !claims(t, &st, path))
+		return;
+	shim_block(&mask);
+	keep(t, (int)open_to_read(dirfd, path, at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), &st, path, gone);
+	shim_unblock(&mask);
+}
+
+static void keep_open(struct thr *t, int fd, const struct stat *st)
+{
+	char at[40];
+	struct text s;
+	u64 mask;
+	if (!claims(t, st, ""))
+		return;
+	shim_text(&s, at, sizeof at);
+	shim_put(&s, "/proc/self/fd/");
+	shim_putd(&s, fd);
+	shim_block(&mask);
+	keep(t, (int)open_to_read(AT_FDCWD, at, 0), st, at, 0);
+	shim_unblock(&mask);
+}
+
+void shim_keep_opened(struct thr *t, int fd, int flags)
+{
+	struct stat st;
+	if (!shim_keeping() || fd < 0 || sys(SYS_fstat, fd, &st) != 0)
+		return;
+	shim_fd_is(fd, &st);
+	if (flags & O_TRUNC || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & O_TMPFILE) == O_TMPFILE)
+		st.st_size = 0; /* made by this call, or kept before it */
+	keep_open(t, fd, &st);
+}
+
+void shim_keep_fd(struct thr *t, int fd)
+{
+	struct stat st;
+	if (shim_keeping() && sys(SYS_fstat, fd, &st) == 0)
+		keep_open(t, fd, &st);
+}
