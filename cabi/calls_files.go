@@ -68,8 +68,8 @@ var callsFiles = []Call{
 	{ID: 1358, Name: "fremovexattr", Sig: "int fremovexattr(int fd, const char *name)", Class: Disk, Block: true, Rec: "obj fd fd; str name", Reexec: "real", Issue: "same", Test: "xattr"},
 
 	// Directories. The C library reads them by itself: an entry is recorded where the program takes it.
-	{ID: 1359, Name: "opendir", Sig: "DIR *opendir(const char *path)", Class: Disk, Block: true, Rec: "ret ptr; pre nests; path path; post newdir r", Reexec: "real", Issue: "same", Test: "dirs"},
-	{ID: 1360, Name: "fdopendir", Sig: "DIR *fdopendir(int fd)", Class: Disk, Block: true, Rec: "ret ptr; obj fd fd; pre nests", Reexec: "real", Issue: "same", Test: "dirs"},
+	{ID: 1359, Name: "opendir", Sig: "DIR *opendir(const char *path)", Class: Disk, Block: true, Rec: "ret ptr; pre nested; path path; post newdir r", Reexec: "real", Issue: "same", Test: "dirs"},
+	{ID: 1360, Name: "fdopendir", Sig: "DIR *fdopendir(int fd)", Class: Disk, Block: true, Rec: "ret ptr; obj fd fd; pre nested", Reexec: "real", Issue: "same", Test: "dirs"},
 	{ID: 1361, Name: "readdir", Sig: "struct dirent *readdir(DIR *d)", Class: Disk, Body: Hand, Block: true, Rec: "ret ptr; obj fd fd; input dirent", Reexec: "real", Issue: "same", Test: "dirs", Note: "0 at the end of the directory"},
 	{ID: 1362, Name: "readdir64", Sig: "struct dirent64 *readdir64(DIR *d)", Class: Disk, Body: Hand, Block: true, Rec: "ret ptr; obj fd fd; input dirent", Reexec: "real", Issue: "same", Test: "dirs", Note: "0 at the end of the directory"},
 	{ID: 1363, Name: "readdir_r", Sig: "int readdir_r(DIR *d, struct dirent *e, struct dirent **out)", Class: Disk, Body: Hand, Block: true, Rec: "ret err; obj fd fd; input dirent", Reexec: "real", Issue: "same", Test: "dirs"},

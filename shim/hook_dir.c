@@ -123,7 +123,7 @@ EXPORT int closedir(DIR *d)
 		shim_fd_gone(fd);
 		return REAL(closedir)(d);
 	}
-	shim_pre_nests(&e);
+	shim_pre_nested(&e);
 	e.obj = shim_fd_known(fd);
 	shim_fd_gone(fd);
 	r = REAL(closedir)(d);
@@ -158,7 +158,7 @@ static int without_ours(int dirfd, const char *path, struct dirent64 **list, int
 			r = REAL(name) call;                                              \
 			return without_ours(dir, path, r > 0 ? (struct dirent64 **)*list : 0, r); \
 		}                                                                         \
-		shim_pre_nests(&e);                                                       \
+		shim_pre_nested(&e);                                                       \
 		r = REAL(name) call;                                                      \
 		if (r > 0)                                                                \
 			r = without_ours(dir, path, (struct dirent64 **)*list, r);        \

@@ -106,7 +106,7 @@ void shim_input_text(struct ev *e, const void *text, i64 n)
 	e->inlen = (u32)(p - e->inbuf) + (u32)n;
 }
 
-void shim_input_name(struct ev *e, const char *text)
+void shim_input_cstr(struct ev *e, const char *text)
 {
 	if (text)
 		shim_input_text(e, text, (i64)shim_len(text));

@@ -47,13 +47,6 @@ static inline u64 shim_obj_dirfd(struct thr *t, int fd)
 	return fd == AT_FDCWD ? 0 : shim_obj_fd(t, fd);
 }
 
-/* A call whose real function may come back to us (through the program's malloc, say): its inner events are no sign
- * that it was left. */
-static inline void shim_pre_nests(struct ev *e)
-{
-	e->t->in_call = 0;
-}
-
 /* post newfd r: the call made a descriptor, and its event says which. post samefd r OLD: a duplicate. */
 static inline void shim_post_newfd(struct ev *e, i64 fd)
 {
@@ -155,7 +148,7 @@ HIDDEN void shim_input_statx(struct ev *e, i64 r, const struct statx *st);
 HIDDEN void shim_input_statfs(struct ev *e, i64 r, const struct statfs *st);
 HIDDEN void shim_input_statvfs(struct ev *e, i64 r, const struct statvfs *st);
 HIDDEN void shim_input_text(struct ev *e, const void *text, i64 n); /* n bytes, or what fits */
-HIDDEN void shim_input_name(struct ev *e, const char *text);	    /* up to its NUL; may be NULL */
+HIDDEN void shim_input_cstr(struct ev *e, const char *text);	    /* up to its NUL; may be NULL */
 HIDDEN void shim_input_flock(struct ev *e, const struct flock *l);
 HIDDEN void shim_input_dirent(struct ev *e, const struct dirent64 *d);
 

@@ -1966,7 +1966,7 @@ EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t n)
 	t->in_call = 0;
 	{
 		u64 o = shim_fd_known(in);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(e.t,out)), (u64)(shim_offset(r,off)), begin, end)))
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
 			return r;
 	}
 	sendfile_late(t, CALLER(), begin, end, r, out, in, off, n);
@@ -2020,7 +2020,7 @@ EXPORT ssize_t sendfile64(int out, int in, off_t *off, size_t n)
 	t->in_call = 0;
 	{
 		u64 o = shim_fd_known(in);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile64), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(e.t,out)), (u64)(shim_offset(r,off)), begin, end)))
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile64), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
 			return r;
 	}
 	sendfile64_late(t, CALLER(), begin, end, r, out, in, off, n);
@@ -2111,7 +2111,7 @@ EXPORT ssize_t tee(int in, int out, size_t n, unsigned flags)
 	t->in_call = 0;
 	{
 		u64 o = shim_fd_known(in);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tee), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(e.t,out)), (u64)(flags), begin, end)))
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tee), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(flags), begin, end)))
 			return r;
 	}
 	tee_late(t, CALLER(), begin, end, r, in, out, n, flags);
@@ -2460,7 +2460,7 @@ EXPORT char * ttyname(int fd)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_input_name(&e, r);
+	shim_input_cstr(&e, r);
 	shim_done(&e);
 	return r;
 }
@@ -2477,7 +2477,7 @@ EXPORT int ttyname_r(int fd, char *buf, size_t n)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_input_name(&e, r==0?buf:0);
+	shim_input_cstr(&e, r==0?buf:0);
 	shim_done(&e);
 	return r;
 }
@@ -2771,7 +2771,7 @@ EXPORT char * ptsname(int fd)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_ptr((const void *)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_input_name(&e, r);
+	shim_input_cstr(&e, r);
 	shim_done(&e);
 	return r;
 }
@@ -2788,7 +2788,7 @@ EXPORT int ptsname_r(int fd, char *buf, size_t n)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_input_name(&e, r==0?buf:0);
+	shim_input_cstr(&e, r==0?buf:0);
 	shim_done(&e);
 	return r;
 }
@@ -3195,12 +3195,12 @@ EXPORT char * realpath(const char *path, char *buf)
 	if (!shim_begin(&e, CALL_realpath, CLASS_disk, CALLER()))
 		return REAL(realpath)(path, buf);
 	e.inbuf = room;
-	shim_pre_nests(&e);
+	shim_pre_nested(&e);
 	r = REAL(realpath)(path, buf);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
 	shim_tail_text(&e, path, PART_PATH);
-	shim_input_name(&e, r);
+	shim_input_cstr(&e, r);
 	shim_done(&e);
 	return r;
 }
@@ -3213,12 +3213,12 @@ EXPORT char * __realpath_chk(const char *path, char *buf, size_t cap)
 	if (!shim_begin(&e, CALL___realpath_chk, CLASS_disk, CALLER()))
 		return REAL(__realpath_chk)(path, buf, cap);
 	e.inbuf = room;
-	shim_pre_nests(&e);
+	shim_pre_nested(&e);
 	r = REAL(__realpath_chk)(path, buf, cap);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
 	shim_tail_text(&e, path, PART_PATH);
-	shim_input_name(&e, r);
+	shim_input_cstr(&e, r);
 	shim_done(&e);
 	return r;
 }
@@ -3231,12 +3231,12 @@ EXPORT char * canonicalize_file_name(const char *path)
 	if (!shim_begin(&e, CALL_canonicalize_file_name, CLASS_disk, CALLER()))
 		return REAL(canonicalize_file_name)(path);
 	e.inbuf = room;
-	shim_pre_nests(&e);
+	shim_pre_nested(&e);
 	r = REAL(canonicalize_file_name)(path);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
 	shim_tail_text(&e, path, PART_PATH);
-	shim_input_name(&e, r);
+	shim_input_cstr(&e, r);
 	shim_done(&e);
 	return r;
 }
@@ -3322,12 +3322,12 @@ EXPORT char * getcwd(char *buf, size_t n)
 	if (!shim_begin(&e, CALL_getcwd, CLASS_disk, CALLER()))
 		return REAL(getcwd)(buf, n);
 	e.inbuf = room;
-	shim_pre_nests(&e);
+	shim_pre_nested(&e);
 	r = REAL(getcwd)(buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
 	e.f1 = (u64)(n);
-	shim_input_name(&e, r);
+	shim_input_cstr(&e, r);
 	shim_done(&e);
 	return r;
 }
@@ -3340,12 +3340,12 @@ EXPORT char * __getcwd_chk(char *buf, size_t n, size_t cap)
 	if (!shim_begin(&e, CALL___getcwd_chk, CLASS_disk, CALLER()))
 		return REAL(__getcwd_chk)(buf, n, cap);
 	e.inbuf = room;
-	shim_pre_nests(&e);
+	shim_pre_nested(&e);
 	r = REAL(__getcwd_chk)(buf, n, cap);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
 	e.f1 = (u64)(n);
-	shim_input_name(&e, r);
+	shim_input_cstr(&e, r);
 	shim_done(&e);
 	return r;
 }
@@ -3358,11 +3358,11 @@ EXPORT char * get_current_dir_name(void)
 	if (!shim_begin(&e, CALL_get_current_dir_name, CLASS_disk, CALLER()))
 		return REAL(get_current_dir_name)();
 	e.inbuf = room;
-	shim_pre_nests(&e);
+	shim_pre_nested(&e);
 	r = REAL(get_current_dir_name)();
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
-	shim_input_name(&e, r);
+	shim_input_cstr(&e, r);
 	shim_done(&e);
 	return r;
 }
@@ -4483,7 +4483,7 @@ EXPORT DIR * opendir(const char *path)
 	DIR * r;
 	if (!shim_begin(&e, CALL_opendir, CLASS_disk, CALLER()))
 		return REAL(opendir)(path);
-	shim_pre_nests(&e);
+	shim_pre_nested(&e);
 	r = REAL(opendir)(path);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
@@ -4499,7 +4499,7 @@ EXPORT DIR * fdopendir(int fd)
 	DIR * r;
 	if (!shim_begin(&e, CALL_fdopendir, CLASS_disk, CALLER()))
 		return REAL(fdopendir)(fd);
-	shim_pre_nests(&e);
+	shim_pre_nested(&e);
 	r = REAL(fdopendir)(fd);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);

@@ -291,7 +291,7 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, convert string, ob
 	b.WriteString("\tshim_done(&e);\n\treturn r;\n}\n")
 	f := map[string]string{"f1": "0", "f2": "0", "f3": "0"}
 	for _, x := range fields {
-		f[x[2:4]] = strings.TrimSuffix(x[strings.Index(x, "=")+2:], ";")
+		f[x[2:4]] = strings.ReplaceAll(strings.TrimSuffix(x[strings.Index(x, "=")+2:], ";"), "e.t", "t")
 	}
 	object, odd := "0", []string{}
 	for _, o := range obj {
