@@ -8,6 +8,7 @@
 int shim_dir_fd(DIR *d)
 {
 	static int (*real)(DIR *);
+	__asm__("" : "+r"(d)); /* closedir(NULL) is an error, not the impossibility that its header states */
 	if (unlikely(!real))
 		real = (__typeof__(real))shim_find("dirfd", 0);
 	return real && d ? real(d) : -1;

@@ -5144,8 +5144,8 @@ EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
 	return r;
 }
 
-EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags);
-static NOINLINE void __recv_chk_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, int fd, void *buf, size_t n, size_t room, int flags)
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags);
+static NOINLINE void __recv_chk_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, int fd, void *buf, size_t n, size_t space, int flags)
 {
 	struct ev e;
 	(void)fd;
