@@ -28,6 +28,10 @@ extern int prophet_recording(void) __attribute__((weak));
 #define prophet_end(name) (prophet_end ? (prophet_end)(name) : (void)0)
 #define prophet_recording() (prophet_recording ? (prophet_recording)() : 0)
 
+/* Version of the library and of the Go inside it, such as "0.1.0 go1.26". The Go runtime of the library starts with the
+ * first call and not before: not for use in a program that is being recorded. */
+extern const char *prophet_version(void) __attribute__((weak));
+
 #ifdef __cplusplus
 }
 #endif

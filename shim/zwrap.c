@@ -4701,11 +4701,11 @@ EXPORT int socketpair(int domain, int type, int protocol, int sv[2])
 EXPORT int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_bind, CLASS_net, CALLER()))
 		return REAL(bind)(fd, addr, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(bind)(fd, addr, len);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -4734,11 +4734,11 @@ EXPORT int listen(int fd, int backlog)
 EXPORT int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_accept, CLASS_net, CALLER()))
 		return REAL(accept)(fd, addr, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(accept)(fd, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4752,11 +4752,11 @@ EXPORT int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 EXPORT int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_accept4, CLASS_net, CALLER()))
 		return REAL(accept4)(fd, addr, len, flags);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(accept4)(fd, addr, len, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4771,11 +4771,11 @@ EXPORT int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 EXPORT int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_connect, CLASS_net, CALLER()))
 		return REAL(connect)(fd, addr, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(connect)(fd, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4789,11 +4789,11 @@ EXPORT int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 EXPORT int __connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___connect, CLASS_net, CALLER()))
 		return REAL(__connect)(fd, addr, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__connect)(fd, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4822,11 +4822,11 @@ EXPORT int shutdown(int fd, int how)
 EXPORT int getsockopt(int fd, int level, int name, void *restrict val, socklen_t *restrict len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_getsockopt, CLASS_net, CALLER()))
 		return REAL(getsockopt)(fd, level, name, val, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(getsockopt)(fd, level, name, val, len);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -4842,11 +4842,11 @@ EXPORT int getsockopt(int fd, int level, int name, void *restrict val, socklen_t
 EXPORT int setsockopt(int fd, int level, int name, const void *val, socklen_t len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_setsockopt, CLASS_net, CALLER()))
 		return REAL(setsockopt)(fd, level, name, val, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(setsockopt)(fd, level, name, val, len);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -4862,11 +4862,11 @@ EXPORT int setsockopt(int fd, int level, int name, const void *val, socklen_t le
 EXPORT int getsockname(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_getsockname, CLASS_net, CALLER()))
 		return REAL(getsockname)(fd, addr, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(getsockname)(fd, addr, len);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -4879,11 +4879,11 @@ EXPORT int getsockname(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
 EXPORT int getpeername(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_getpeername, CLASS_net, CALLER()))
 		return REAL(getpeername)(fd, addr, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(getpeername)(fd, addr, len);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -5033,11 +5033,11 @@ EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
 EXPORT ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_sendto, CLASS_net, CALLER()))
 		return REAL(sendto)(fd, buf, n, flags, addr, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(sendto)(fd, buf, n, flags, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5053,11 +5053,11 @@ EXPORT ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCK
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_sendmsg, CLASS_net, CALLER()))
 		return REAL(sendmsg)(fd, msg, flags);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(sendmsg)(fd, msg, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5073,11 +5073,11 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 EXPORT int sendmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_sendmmsg, CLASS_net, CALLER()))
 		return REAL(sendmmsg)(fd, vec, n, flags);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(sendmmsg)(fd, vec, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5202,11 +5202,11 @@ EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags)
 EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_recvfrom, CLASS_net, CALLER()))
 		return REAL(recvfrom)(fd, buf, n, flags, addr, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(recvfrom)(fd, buf, n, flags, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5222,11 +5222,11 @@ EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t n, int flags, __SOCKA
 EXPORT ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t space, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL___recvfrom_chk, CLASS_net, CALLER()))
 		return REAL(__recvfrom_chk)(fd, buf, n, space, flags, addr, len);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__recvfrom_chk)(fd, buf, n, space, flags, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5242,11 +5242,11 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t space
 EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_recvmsg, CLASS_net, CALLER()))
 		return REAL(recvmsg)(fd, msg, flags);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(recvmsg)(fd, msg, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5262,11 +5262,11 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 EXPORT int recvmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags, struct timespec *tmo)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_recvmmsg, CLASS_net, CALLER()))
 		return REAL(recvmmsg)(fd, vec, n, flags, tmo);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(recvmmsg)(fd, vec, n, flags, tmo);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5282,11 +5282,11 @@ EXPORT int recvmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags, stru
 EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_poll, CLASS_net, CALLER()))
 		return REAL(poll)(fds, n, timeout);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(poll)(fds, n, timeout);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5300,11 +5300,11 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
 EXPORT int __poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___poll, CLASS_net, CALLER()))
 		return REAL(__poll)(fds, n, timeout);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__poll)(fds, n, timeout);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5318,11 +5318,11 @@ EXPORT int __poll(struct pollfd *fds, nfds_t n, int timeout)
 EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t space)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___poll_chk, CLASS_net, CALLER()))
 		return REAL(__poll_chk)(fds, n, timeout, space);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__poll_chk)(fds, n, timeout, space);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5336,11 +5336,11 @@ EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t space)
 EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_ppoll, CLASS_net, CALLER()))
 		return REAL(ppoll)(fds, n, tmo, mask);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(ppoll)(fds, n, tmo, mask);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5355,11 +5355,11 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const
 EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask, size_t space)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___ppoll_chk, CLASS_net, CALLER()))
 		return REAL(__ppoll_chk)(fds, n, tmo, mask, space);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__ppoll_chk)(fds, n, tmo, mask, space);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5423,11 +5423,11 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 EXPORT int epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_epoll_wait, CLASS_net, CALLER()))
 		return REAL(epoll_wait)(epfd, ev, max, timeout);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(epoll_wait)(epfd, ev, max, timeout);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5442,11 +5442,11 @@ EXPORT int epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 EXPORT int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_epoll_pwait, CLASS_net, CALLER()))
 		return REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5462,11 +5462,11 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, c
 EXPORT int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *tmo, const sigset_t *mask)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_epoll_pwait2, CLASS_net, CALLER()))
 		return REAL(epoll_pwait2)(epfd, ev, max, tmo, mask);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(epoll_pwait2)(epfd, ev, max, tmo, mask);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -5610,11 +5610,11 @@ EXPORT int timerfd_create(clockid_t clock, int flags)
 EXPORT int timerfd_settime(int fd, int flags, const struct itimerspec *set, struct itimerspec *old)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_timerfd_settime, CLASS_net, CALLER()))
 		return REAL(timerfd_settime)(fd, flags, set, old);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(timerfd_settime)(fd, flags, set, old);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -5715,11 +5715,11 @@ EXPORT int pipe2(int fds[2], int flags)
 EXPORT int getaddrinfo(const char *restrict node, const char *restrict service, const struct addrinfo *restrict hints, struct addrinfo **restrict res)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_getaddrinfo, CLASS_net, CALLER()))
 		return REAL(getaddrinfo)(node, service, hints, res);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(getaddrinfo)(node, service, hints, res);
 	shim_end(&e, WRAP_BLOCK);
@@ -5734,11 +5734,11 @@ EXPORT int getaddrinfo(const char *restrict node, const char *restrict service, 
 EXPORT int getnameinfo(const struct sockaddr *restrict addr, socklen_t len, char *restrict host, socklen_t hostlen, char *restrict serv, socklen_t servlen, int flags)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_getnameinfo, CLASS_net, CALLER()))
 		return REAL(getnameinfo)(addr, len, host, hostlen, serv, servlen, flags);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(getnameinfo)(addr, len, host, hostlen, serv, servlen, flags);
 	shim_end(&e, WRAP_BLOCK);
@@ -5754,11 +5754,11 @@ EXPORT int getnameinfo(const struct sockaddr *restrict addr, socklen_t len, char
 EXPORT struct hostent * gethostbyname(const char *name)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	struct hostent * r;
 	if (!shim_begin(&e, CALL_gethostbyname, CLASS_net, CALLER()))
 		return REAL(gethostbyname)(name);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(gethostbyname)(name);
 	shim_end(&e, WRAP_BLOCK);
@@ -5772,11 +5772,11 @@ EXPORT struct hostent * gethostbyname(const char *name)
 EXPORT struct hostent * gethostbyname2(const char *name, int af)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	struct hostent * r;
 	if (!shim_begin(&e, CALL_gethostbyname2, CLASS_net, CALLER()))
 		return REAL(gethostbyname2)(name, af);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(gethostbyname2)(name, af);
 	shim_end(&e, WRAP_BLOCK);
@@ -5791,11 +5791,11 @@ EXPORT struct hostent * gethostbyname2(const char *name, int af)
 EXPORT struct hostent * gethostbyaddr(const void *addr, socklen_t len, int af)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	struct hostent * r;
 	if (!shim_begin(&e, CALL_gethostbyaddr, CLASS_net, CALLER()))
 		return REAL(gethostbyaddr)(addr, len, af);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(gethostbyaddr)(addr, len, af);
 	shim_end(&e, WRAP_BLOCK);
@@ -5809,11 +5809,11 @@ EXPORT struct hostent * gethostbyaddr(const void *addr, socklen_t len, int af)
 EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_gethostbyname_r, CLASS_net, CALLER()))
 		return REAL(gethostbyname_r)(name, buf, space, n, h, herr);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(gethostbyname_r)(name, buf, space, n, h, herr);
 	shim_end(&e, WRAP_BLOCK);
@@ -5827,11 +5827,11 @@ EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict b
 EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_gethostbyname2_r, CLASS_net, CALLER()))
 		return REAL(gethostbyname2_r)(name, af, buf, space, n, h, herr);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(gethostbyname2_r)(name, af, buf, space, n, h, herr);
 	shim_end(&e, WRAP_BLOCK);
@@ -5846,11 +5846,11 @@ EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *r
 EXPORT int gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_gethostbyaddr_r, CLASS_net, CALLER()))
 		return REAL(gethostbyaddr_r)(addr, len, af, buf, space, n, h, herr);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(gethostbyaddr_r)(addr, len, af, buf, space, n, h, herr);
 	shim_end(&e, WRAP_BLOCK);
@@ -5864,11 +5864,11 @@ EXPORT int gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, str
 EXPORT struct hostent * gethostent(void)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	struct hostent * r;
 	if (!shim_begin(&e, CALL_gethostent, CLASS_net, CALLER()))
 		return REAL(gethostent)();
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(gethostent)();
 	shim_end(&e, WRAP_BLOCK);
@@ -5881,11 +5881,11 @@ EXPORT struct hostent * gethostent(void)
 EXPORT int gethostent_r(struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_gethostent_r, CLASS_net, CALLER()))
 		return REAL(gethostent_r)(buf, space, n, h, herr);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(gethostent_r)(buf, space, n, h, herr);
 	shim_end(&e, WRAP_BLOCK);
@@ -6061,11 +6061,11 @@ EXPORT char * if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 EXPORT struct if_nameindex * if_nameindex(void)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	struct if_nameindex * r;
 	if (!shim_begin(&e, CALL_if_nameindex, CLASS_net, CALLER()))
 		return REAL(if_nameindex)();
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(if_nameindex)();
 	shim_end(&e, WRAP_BLOCK);
@@ -6078,11 +6078,11 @@ EXPORT struct if_nameindex * if_nameindex(void)
 EXPORT int getifaddrs(struct ifaddrs **list)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_getifaddrs, CLASS_net, CALLER()))
 		return REAL(getifaddrs)(list);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(getifaddrs)(list);
 	shim_end(&e, WRAP_BLOCK);

@@ -237,7 +237,7 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	}
 	fmt.Fprintf(b, "\nEXPORT %s %s(%s)\n{\n\tstruct ev e;\n", s.ret, s.name, s.args)
 	if len(input) > 0 {
-		b.WriteString("\tu8 room[INPUT_ROOM];\n")
+		b.WriteString("\tu8 answer[INPUT_ROOM];\n")
 	}
 	if !void {
 		fmt.Fprintf(b, "\t%s r;\n", s.ret)
@@ -249,7 +249,7 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 		fmt.Fprintf(b, "\n\t\treturn %s;\n", call)
 	}
 	if len(input) > 0 {
-		b.WriteString("\te.inbuf = room;\n")
+		b.WriteString("\te.inbuf = answer;\n")
 	}
 	lines(b, pre)
 	if void {
