@@ -2451,11 +2451,11 @@ EXPORT int isatty(int fd)
 EXPORT char * ttyname(int fd)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	char * r;
 	if (!shim_begin(&e, CALL_ttyname, CLASS_disk, CALLER()))
 		return REAL(ttyname)(fd);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(ttyname)(fd);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
@@ -2468,11 +2468,11 @@ EXPORT char * ttyname(int fd)
 EXPORT int ttyname_r(int fd, char *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_ttyname_r, CLASS_disk, CALLER()))
 		return REAL(ttyname_r)(fd, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(ttyname_r)(fd, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
@@ -2485,11 +2485,11 @@ EXPORT int ttyname_r(int fd, char *buf, size_t n)
 EXPORT int tcgetattr(int fd, struct termios *out)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_tcgetattr, CLASS_disk, CALLER()))
 		return REAL(tcgetattr)(fd, out);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(tcgetattr)(fd, out);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -2762,11 +2762,11 @@ EXPORT int unlockpt(int fd)
 EXPORT char * ptsname(int fd)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	char * r;
 	if (!shim_begin(&e, CALL_ptsname, CLASS_disk, CALLER()))
 		return REAL(ptsname)(fd);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(ptsname)(fd);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_ptr((const void *)r);
@@ -2779,11 +2779,11 @@ EXPORT char * ptsname(int fd)
 EXPORT int ptsname_r(int fd, char *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_ptsname_r, CLASS_disk, CALLER()))
 		return REAL(ptsname_r)(fd, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(ptsname_r)(fd, buf, n);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
@@ -3116,11 +3116,11 @@ EXPORT int __xmknodat(int ver, int dirfd, const char *path, mode_t mode, dev_t *
 EXPORT ssize_t readlink(const char *path, char *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_readlink, CLASS_disk, CALLER()))
 		return REAL(readlink)(path, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(readlink)(path, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3134,11 +3134,11 @@ EXPORT ssize_t readlink(const char *path, char *buf, size_t n)
 EXPORT ssize_t readlinkat(int dirfd, const char *path, char *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_readlinkat, CLASS_disk, CALLER()))
 		return REAL(readlinkat)(dirfd, path, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(readlinkat)(dirfd, path, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3153,11 +3153,11 @@ EXPORT ssize_t readlinkat(int dirfd, const char *path, char *buf, size_t n)
 EXPORT ssize_t __readlink_chk(const char *path, char *buf, size_t n, size_t cap)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL___readlink_chk, CLASS_disk, CALLER()))
 		return REAL(__readlink_chk)(path, buf, n, cap);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__readlink_chk)(path, buf, n, cap);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3171,11 +3171,11 @@ EXPORT ssize_t __readlink_chk(const char *path, char *buf, size_t n, size_t cap)
 EXPORT ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t n, size_t cap)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL___readlinkat_chk, CLASS_disk, CALLER()))
 		return REAL(__readlinkat_chk)(dirfd, path, buf, n, cap);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__readlinkat_chk)(dirfd, path, buf, n, cap);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3190,11 +3190,11 @@ EXPORT ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t n
 EXPORT char * realpath(const char *path, char *buf)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	char * r;
 	if (!shim_begin(&e, CALL_realpath, CLASS_disk, CALLER()))
 		return REAL(realpath)(path, buf);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(realpath)(path, buf);
 	shim_end(&e, WRAP_BLOCK);
@@ -3208,11 +3208,11 @@ EXPORT char * realpath(const char *path, char *buf)
 EXPORT char * __realpath_chk(const char *path, char *buf, size_t cap)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	char * r;
 	if (!shim_begin(&e, CALL___realpath_chk, CLASS_disk, CALLER()))
 		return REAL(__realpath_chk)(path, buf, cap);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(__realpath_chk)(path, buf, cap);
 	shim_end(&e, WRAP_BLOCK);
@@ -3226,11 +3226,11 @@ EXPORT char * __realpath_chk(const char *path, char *buf, size_t cap)
 EXPORT char * canonicalize_file_name(const char *path)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	char * r;
 	if (!shim_begin(&e, CALL_canonicalize_file_name, CLASS_disk, CALLER()))
 		return REAL(canonicalize_file_name)(path);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(canonicalize_file_name)(path);
 	shim_end(&e, WRAP_BLOCK);
@@ -3317,11 +3317,11 @@ EXPORT int chroot(const char *path)
 EXPORT char * getcwd(char *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	char * r;
 	if (!shim_begin(&e, CALL_getcwd, CLASS_disk, CALLER()))
 		return REAL(getcwd)(buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(getcwd)(buf, n);
 	shim_end(&e, WRAP_BLOCK);
@@ -3335,11 +3335,11 @@ EXPORT char * getcwd(char *buf, size_t n)
 EXPORT char * __getcwd_chk(char *buf, size_t n, size_t cap)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	char * r;
 	if (!shim_begin(&e, CALL___getcwd_chk, CLASS_disk, CALLER()))
 		return REAL(__getcwd_chk)(buf, n, cap);
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(__getcwd_chk)(buf, n, cap);
 	shim_end(&e, WRAP_BLOCK);
@@ -3353,11 +3353,11 @@ EXPORT char * __getcwd_chk(char *buf, size_t n, size_t cap)
 EXPORT char * get_current_dir_name(void)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	char * r;
 	if (!shim_begin(&e, CALL_get_current_dir_name, CLASS_disk, CALLER()))
 		return REAL(get_current_dir_name)();
-	e.inbuf = room;
+	e.inbuf = answer;
 	shim_pre_nested(&e);
 	r = REAL(get_current_dir_name)();
 	shim_end(&e, WRAP_BLOCK);
@@ -3384,11 +3384,11 @@ EXPORT mode_t umask(mode_t mode)
 EXPORT int stat(const char *path, struct stat *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_stat, CLASS_disk, CALLER()))
 		return REAL(stat)(path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(stat)(path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3401,11 +3401,11 @@ EXPORT int stat(const char *path, struct stat *st)
 EXPORT int stat64(const char *path, struct stat64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_stat64, CLASS_disk, CALLER()))
 		return REAL(stat64)(path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(stat64)(path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3418,11 +3418,11 @@ EXPORT int stat64(const char *path, struct stat64 *st)
 EXPORT int lstat(const char *path, struct stat *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_lstat, CLASS_disk, CALLER()))
 		return REAL(lstat)(path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(lstat)(path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3435,11 +3435,11 @@ EXPORT int lstat(const char *path, struct stat *st)
 EXPORT int lstat64(const char *path, struct stat64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_lstat64, CLASS_disk, CALLER()))
 		return REAL(lstat64)(path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(lstat64)(path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3452,11 +3452,11 @@ EXPORT int lstat64(const char *path, struct stat64 *st)
 EXPORT int fstat(int fd, struct stat *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_fstat, CLASS_disk, CALLER()))
 		return REAL(fstat)(fd, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(fstat)(fd, st);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -3469,11 +3469,11 @@ EXPORT int fstat(int fd, struct stat *st)
 EXPORT int fstat64(int fd, struct stat64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_fstat64, CLASS_disk, CALLER()))
 		return REAL(fstat64)(fd, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(fstat64)(fd, st);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -3486,11 +3486,11 @@ EXPORT int fstat64(int fd, struct stat64 *st)
 EXPORT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_fstatat, CLASS_disk, CALLER()))
 		return REAL(fstatat)(dirfd, path, st, flags);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(fstatat)(dirfd, path, st, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3505,11 +3505,11 @@ EXPORT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 EXPORT int fstatat64(int dirfd, const char *path, struct stat64 *st, int flags)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_fstatat64, CLASS_disk, CALLER()))
 		return REAL(fstatat64)(dirfd, path, st, flags);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(fstatat64)(dirfd, path, st, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3524,11 +3524,11 @@ EXPORT int fstatat64(int dirfd, const char *path, struct stat64 *st, int flags)
 EXPORT int __xstat(int ver, const char *path, struct stat *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___xstat, CLASS_disk, CALLER()))
 		return REAL(__xstat)(ver, path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__xstat)(ver, path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3541,11 +3541,11 @@ EXPORT int __xstat(int ver, const char *path, struct stat *st)
 EXPORT int __xstat64(int ver, const char *path, struct stat64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___xstat64, CLASS_disk, CALLER()))
 		return REAL(__xstat64)(ver, path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__xstat64)(ver, path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3558,11 +3558,11 @@ EXPORT int __xstat64(int ver, const char *path, struct stat64 *st)
 EXPORT int __lxstat(int ver, const char *path, struct stat *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___lxstat, CLASS_disk, CALLER()))
 		return REAL(__lxstat)(ver, path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__lxstat)(ver, path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3575,11 +3575,11 @@ EXPORT int __lxstat(int ver, const char *path, struct stat *st)
 EXPORT int __lxstat64(int ver, const char *path, struct stat64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___lxstat64, CLASS_disk, CALLER()))
 		return REAL(__lxstat64)(ver, path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__lxstat64)(ver, path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3592,11 +3592,11 @@ EXPORT int __lxstat64(int ver, const char *path, struct stat64 *st)
 EXPORT int __fxstat(int ver, int fd, struct stat *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___fxstat, CLASS_disk, CALLER()))
 		return REAL(__fxstat)(ver, fd, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__fxstat)(ver, fd, st);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -3609,11 +3609,11 @@ EXPORT int __fxstat(int ver, int fd, struct stat *st)
 EXPORT int __fxstat64(int ver, int fd, struct stat64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___fxstat64, CLASS_disk, CALLER()))
 		return REAL(__fxstat64)(ver, fd, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__fxstat64)(ver, fd, st);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -3626,11 +3626,11 @@ EXPORT int __fxstat64(int ver, int fd, struct stat64 *st)
 EXPORT int __fxstatat(int ver, int dirfd, const char *path, struct stat *st, int flags)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___fxstatat, CLASS_disk, CALLER()))
 		return REAL(__fxstatat)(ver, dirfd, path, st, flags);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__fxstatat)(ver, dirfd, path, st, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3645,11 +3645,11 @@ EXPORT int __fxstatat(int ver, int dirfd, const char *path, struct stat *st, int
 EXPORT int __fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st, int flags)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___fxstatat64, CLASS_disk, CALLER()))
 		return REAL(__fxstatat64)(ver, dirfd, path, st, flags);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__fxstatat64)(ver, dirfd, path, st, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3664,11 +3664,11 @@ EXPORT int __fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st,
 EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_statx, CLASS_disk, CALLER()))
 		return REAL(statx)(dirfd, path, flags, mask, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(statx)(dirfd, path, flags, mask, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3684,11 +3684,11 @@ EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask, struct s
 EXPORT int statfs(const char *path, struct statfs *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_statfs, CLASS_disk, CALLER()))
 		return REAL(statfs)(path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(statfs)(path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3701,11 +3701,11 @@ EXPORT int statfs(const char *path, struct statfs *st)
 EXPORT int statfs64(const char *path, struct statfs64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_statfs64, CLASS_disk, CALLER()))
 		return REAL(statfs64)(path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(statfs64)(path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3718,11 +3718,11 @@ EXPORT int statfs64(const char *path, struct statfs64 *st)
 EXPORT int __statfs(const char *path, struct statfs *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___statfs, CLASS_disk, CALLER()))
 		return REAL(__statfs)(path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__statfs)(path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3735,11 +3735,11 @@ EXPORT int __statfs(const char *path, struct statfs *st)
 EXPORT int fstatfs(int fd, struct statfs *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_fstatfs, CLASS_disk, CALLER()))
 		return REAL(fstatfs)(fd, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(fstatfs)(fd, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3752,11 +3752,11 @@ EXPORT int fstatfs(int fd, struct statfs *st)
 EXPORT int fstatfs64(int fd, struct statfs64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_fstatfs64, CLASS_disk, CALLER()))
 		return REAL(fstatfs64)(fd, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(fstatfs64)(fd, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3769,11 +3769,11 @@ EXPORT int fstatfs64(int fd, struct statfs64 *st)
 EXPORT int statvfs(const char *path, struct statvfs *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_statvfs, CLASS_disk, CALLER()))
 		return REAL(statvfs)(path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(statvfs)(path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3786,11 +3786,11 @@ EXPORT int statvfs(const char *path, struct statvfs *st)
 EXPORT int statvfs64(const char *path, struct statvfs64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_statvfs64, CLASS_disk, CALLER()))
 		return REAL(statvfs64)(path, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(statvfs64)(path, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3803,11 +3803,11 @@ EXPORT int statvfs64(const char *path, struct statvfs64 *st)
 EXPORT int fstatvfs(int fd, struct statvfs *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_fstatvfs, CLASS_disk, CALLER()))
 		return REAL(fstatvfs)(fd, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(fstatvfs)(fd, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -3820,11 +3820,11 @@ EXPORT int fstatvfs(int fd, struct statvfs *st)
 EXPORT int fstatvfs64(int fd, struct statvfs64 *st)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_fstatvfs64, CLASS_disk, CALLER()))
 		return REAL(fstatvfs64)(fd, st);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(fstatvfs64)(fd, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4273,11 +4273,11 @@ EXPORT int utimensat(int dirfd, const char *path, const struct timespec t[2], in
 EXPORT ssize_t getxattr(const char *path, const char *name, void *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_getxattr, CLASS_disk, CALLER()))
 		return REAL(getxattr)(path, name, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(getxattr)(path, name, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4309,11 +4309,11 @@ EXPORT int setxattr(const char *path, const char *name, const void *buf, size_t 
 EXPORT ssize_t listxattr(const char *path, char *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_listxattr, CLASS_disk, CALLER()))
 		return REAL(listxattr)(path, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(listxattr)(path, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4342,11 +4342,11 @@ EXPORT int removexattr(const char *path, const char *name)
 EXPORT ssize_t lgetxattr(const char *path, const char *name, void *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_lgetxattr, CLASS_disk, CALLER()))
 		return REAL(lgetxattr)(path, name, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(lgetxattr)(path, name, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4378,11 +4378,11 @@ EXPORT int lsetxattr(const char *path, const char *name, const void *buf, size_t
 EXPORT ssize_t llistxattr(const char *path, char *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_llistxattr, CLASS_disk, CALLER()))
 		return REAL(llistxattr)(path, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(llistxattr)(path, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4411,11 +4411,11 @@ EXPORT int lremovexattr(const char *path, const char *name)
 EXPORT ssize_t fgetxattr(int fd, const char *name, void *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_fgetxattr, CLASS_disk, CALLER()))
 		return REAL(fgetxattr)(fd, name, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(fgetxattr)(fd, name, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4447,11 +4447,11 @@ EXPORT int fsetxattr(int fd, const char *name, const void *buf, size_t n, int fl
 EXPORT ssize_t flistxattr(int fd, char *buf, size_t n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	ssize_t r;
 	if (!shim_begin(&e, CALL_flistxattr, CLASS_disk, CALLER()))
 		return REAL(flistxattr)(fd, buf, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(flistxattr)(fd, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
