@@ -32,7 +32,7 @@ func TestEmbed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Tag == cabi.TagMark {
-			marks = append(marks, r.Nums[1])
+			marks = append(marks, r.Nums[0])
 		}
 	}
 	want := []uint64{cabi.MarkBegin, cabi.MarkPoint, cabi.MarkEnd}
