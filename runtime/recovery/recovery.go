@@ -319,9 +319,9 @@ func completeDir(dir string, o Options, rep *Report) error {
 		m.Ended.How, m.Ended.Signal = trace.ExitHow(cabi.ExitSignal), o.Signal
 	}
 	if o.Status != nil {
-		m.Ended.Status = *o.Status
-		if m.Ended.How == "unknown" {
-			m.Ended.How = "exit"
+		m.Ended.Status = *o.Status // who waited for it knows better than what it left
+		if s.Root == nil {
+			m.Ended.How = trace.ExitHow(cabi.ExitNormal)
 		}
 	}
 	rep.Done = true
