@@ -66,7 +66,7 @@ type Slot struct {
 	TID    uint32
 	UID    uint32
 	Proc   uint32
-	Pos    uint64 // bytes of payload committed
+	Pos    uint64 // low half: bytes of payload committed; high half: flushes so far, so that no value comes twice
 	Seq    uint64 // number of the chunk being filled
 	Base   uint64 // ticks at the chunk's start
 	Gen    uint64 // odd while the owner flushes; changes with every flush

@@ -24,7 +24,7 @@ void shim_predict_nothing(struct thr *t)
 /* Makes room; afterwards Slot.Pos is at most the limit. */
 static inline void room(struct thr *t)
 {
-	if (unlikely(t->slot->pos > PROPHET_RingLimit))
+	if (unlikely((u32)t->slot->pos > PROPHET_RingLimit))
 		shim_flush(t, 0);
 }
 
@@ -36,7 +36,7 @@ void shim_record(struct thr *t, const u8 *rec, u32 len)
 		room(t);
 		pos = t->slot->pos;
 		barrier();
-		shim_copy(t->ring + pos, rec, len);
+		shim_copy(t->ring + (u32)pos, rec, len);
 		if (shim_commit_at(&t->slot->pos, pos, pos + len))
 			return;
 	}
@@ -54,11 +54,11 @@ void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len)
 		now = shim_ticks();
 		if (now < last)
 			now = last;
-		p = put_v(t->ring + pos, tag);
+		p = put_v(t->ring + (u32)pos, tag);
 		p = put_v(p, now - last);
 		shim_copy(p, rest, len);
 		t->last = now;
-		if (shim_commit_at(&t->slot->pos, pos, (u64)(p - t->ring) + len))
+		if (shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)) + len))
 			return;
 	}
 }
@@ -173,7 +173,7 @@ void shim_commit(struct ev *e)
 			shim_cpu(t); /* the cursor moves on; start over */
 			continue;
 		}
-		p = t->ring + pos;
+		p = t->ring + (u32)pos;
 		known = k->idx == (e->obj ^ g) && k->sc == sc;
 		if (likely(known)) {
 			was.seq = k->seq;
@@ -261,7 +261,7 @@ void shim_commit(struct ev *e)
 			p += e->inlen;
 		}
 		t->last = end;
-		if (unlikely(!shim_commit_at(&t->slot->pos, pos, (u64)(p - t->ring))))
+		if (unlikely(!shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)))))
 			continue;
 		if (!known) {
 			k->idx = e->obj ^ g;
@@ -319,7 +319,7 @@ void shim_flush(struct thr *t, u32 flags)
 	u64 mask, len;
 	int err;
 	shim_block(&mask);
-	len = s->pos;
+	len = (u32)s->pos;
 	if (len == 0 && !flags) {
 		shim_unblock(&mask);
 		return;
@@ -328,7 +328,7 @@ void shim_flush(struct thr *t, u32 flags)
 	err = shim_stream_write(seal(s, t->ring, len, flags), PROPHET_ChunkHeader + len);
 	s->seq++;
 	s->base = t->last;
-	__atomic_store_n(&s->pos, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&s->pos, ((s->pos >> 32) + 1) << 32, __ATOMIC_RELEASE);
 	__atomic_store_n(&s->gen, s->gen + 1, __ATOMIC_RELEASE);
 	shim_predict_nothing(t);
 	if (err) {
@@ -340,7 +340,7 @@ void shim_flush(struct thr *t, u32 flags)
 		p = put_v(p, t->lost_count);
 		t->lost = 0;
 		shim_copy(t->ring, b, (size_t)(p - b));
-		s->pos = (u64)(p - b);
+		s->pos += (u64)(p - b);
 	}
 	shim_unblock(&mask);
 }
@@ -350,7 +350,7 @@ void shim_flush_for(struct thr *t)
 {
 	static u8 copy[PROPHET_ChunkHeader + PROPHET_RingCap] __attribute__((aligned(64)));
 	struct slot *s = t->slot, head;
-	u64 gen = __atomic_load_n(&s->gen, __ATOMIC_ACQUIRE), len = __atomic_load_n(&s->pos, __ATOMIC_ACQUIRE);
+	u64 gen = __atomic_load_n(&s->gen, __ATOMIC_ACQUIRE), len = (u32)__atomic_load_n(&s->pos, __ATOMIC_ACQUIRE);
 	if (len == 0 || gen & 1 || len > PROPHET_RingCap)
 		return;
 	head = *s;

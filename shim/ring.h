@@ -148,13 +148,13 @@ static inline __attribute__((always_inline)) int shim_quick(struct thr *t, u64 o
 	struct key *k = &t->keys[key_slot(obj, sc)];
 	struct slot *s = t->slot;
 	u64 pos = s->pos, dt, dur = end - begin, v;
-	u8 *p = t->ring + pos;
+	u8 *p = t->ring + (u32)pos;
 	u32 n, mask = 0;
 	barrier();
 	dt = begin - t->last;
 	if (unlikely(k->idx != (obj ^ t->genx) || k->sc != sc || k->num >= 128 - PROPHET_FirstKey))
 		return 0;
-	if (unlikely(dt > shim_gap || dur > shim_gap || pos > PROPHET_RingLimit))
+	if (unlikely(dt > shim_gap || dur > shim_gap || (u32)pos > PROPHET_RingLimit))
 		return 0;
 	*p = (u8)((PROPHET_FirstKey + k->num) << 1 | 1);
 	if (likely(!((u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3)) && dt < 1u << 13 && dur && dur < 1u << 14)) {
@@ -193,7 +193,7 @@ static inline __attribute__((always_inline)) int shim_quick(struct thr *t, u64 o
 		}
 	}
 	t->last = end;
-	if (unlikely(!shim_commit_at(&s->pos, pos, (u64)(p - t->ring))))
+	if (unlikely(!shim_commit_at(&s->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)))))
 		return 0;
 	if (unlikely(mask)) {
 		k->ret = ret;

@@ -232,7 +232,7 @@ func (r *Rings) Head(i int) Slot {
 	s := r.slot(i)
 	return Slot{
 		Owner: atomic.LoadUint32(&s.Owner), TID: atomic.LoadUint32(&s.TID), UID: atomic.LoadUint32(&s.UID), Proc: atomic.LoadUint32(&s.Proc),
-		Pos: atomic.LoadUint64(&s.Pos), Seq: atomic.LoadUint64(&s.Seq), Base: atomic.LoadUint64(&s.Base), Gen: atomic.LoadUint64(&s.Gen),
+		Pos: uint64(uint32(atomic.LoadUint64(&s.Pos))), Seq: atomic.LoadUint64(&s.Seq), Base: atomic.LoadUint64(&s.Base), Gen: atomic.LoadUint64(&s.Gen),
 		Start: atomic.LoadUint64(&s.Start), Begin: atomic.LoadUint64(&s.Begin),
 		State: atomic.LoadUint32(&s.State), Call: atomic.LoadUint32(&s.Call),
 	}
