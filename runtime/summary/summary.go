@@ -123,7 +123,6 @@ type part struct {
 	signals int64
 	marks   int64
 	unknown int64
-	events  int64
 	peak    uint64
 	nap     uint64 // ticks: longer calls are not running
 	kept    []Kept

@@ -20,7 +20,6 @@ type Iter struct {
 	gap  bool
 	seq  uint64
 	on   bool
-	skip uint64 // chunks that end before this stamp need not be read
 }
 
 // Iter starts at the thread's first record.
@@ -90,7 +89,6 @@ type Merge struct {
 	t    *Trace
 	heap mergeHeap
 	last *lane
-	errs []error
 }
 
 type lane struct {

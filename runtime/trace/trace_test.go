@@ -342,3 +342,25 @@ func TestIterEOF(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A trace of each version of the format is kept for ever, and read.
+func TestOldVersions(t *testing.T) {
+	const file = "testdata/v1.prophet"
+	if *update {
+		os.Remove(file)
+		if _, err := mustOpen(t, synth(t, 2, 60, true)).Pack(file, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := filepath.Glob("testdata/v*.prophet")
+	if err != nil || len(list) != cabi.FormatVersion {
+		t.Fatalf("%d traces are kept, of %d versions: %v", len(list), cabi.FormatVersion, err)
+	}
+	for _, path := range list {
+		tr := mustOpen(t, path)
+		if res, err := tr.Verify(1, nil); err != nil || res.Damaged != 0 || res.Events != 120 {
+			t.Errorf("%s: %+v %v", path, res, err)
+		}
+		golden(t, filepath.Base(path)+".txt", dumpText(t, tr, DumpOptions{}))
+	}
+}
