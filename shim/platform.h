@@ -15,12 +15,6 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-/* Headers promise that some arguments are never NULL; programs pass it all the same, and the kernel answers. (cgo does
- * not take this as a flag.) */
-#ifdef __GNUC__
-#pragma GCC optimize("no-delete-null-pointer-checks")
-#endif
-
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
