@@ -28,18 +28,24 @@ static inline void room(struct thr *t)
 		shim_flush(t, 0);
 }
 
-/* Whole records that predict nothing. */
-void shim_record(struct thr *t, const u8 *rec, u32 len)
+/* Whole records that predict nothing; text ends one, where it lies. */
+void shim_record_text(struct thr *t, const u8 *rec, u32 len, const char *text, u32 textlen)
 {
 	for (;;) {
 		u64 pos;
 		room(t);
 		pos = t->slot->pos;
 		barrier();
-		shim_copy(t->ring + (u32)pos, rec, len);
-		if (shim_commit_at(&t->slot->pos, pos, pos + len))
+		shim_copy(t->ring + pos, rec, len);
+		shim_copy(t->ring + pos + len, text, textlen);
+		if (shim_commit_at(&t->slot->pos, pos, pos + len + textlen))
 			return;
 	}
+}
+
+void shim_record(struct thr *t, const u8 *rec, u32 len)
+{
+	shim_record_text(t, rec, len, "", 0);
 }
 
 void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len)

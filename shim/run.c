@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,9 +22,10 @@ extern struct control shim_ctl __attribute__((alias("control_room")));
 
 static struct ours {
 	int fd;
+	u32 linked; /* it had a name; some file systems never say so */
 	dev_t dev;
 	ino_t ino;
-} stream = {-1, 0, 0}, rings = {-1, 0, 0}, statm = {-1, 0, 0}, errs = {-1, 0, 0};
+} stream = {-1, 0, 0, 0}, rings = {-1, 0, 0, 0}, statm = {-1, 0, 0, 0}, errs = {-1, 0, 0, 0};
 static u8 *flight;
 
 void shim_block(u64 *was)
@@ -52,6 +55,7 @@ void shim_unlock(struct lock *l)
 	shim_unblock(&mask);
 }
 
+/* Whether the descriptor is still ours: a program may close all it finds and open its own under the same numbers. */
 static int same_file(const struct ours *o)
 {
 	struct stat st;
@@ -61,6 +65,77 @@ static int same_file(const struct ours *o)
 int shim_fd_ours(int fd)
 {
 	return fd >= 0 && (fd == stream.fd || fd == rings.fd || fd == statm.fd);
+}
+
+/* A signal that one of our writes raised is not the program's: SIGXFSZ and SIGPIPE go to the thread that wrote, so with
+ * all signals blocked they wait, and are taken back. */
+static void take_back(u64 set)
+{
+	struct timespec now = {0, 0};
+	sys(SYS_rt_sigtimedwait, &set, 0, &now, 8);
+}
+
+#define SIGSET(sig) (1ull << ((sig) - 1))
+
+/* Nobody may read standard error, or nobody may read it any more. */
+static void say_quietly(const char *b, u64 len)
+{
+	struct pollfd out = {2, POLLOUT, 0};
+	struct timespec now = {0, 0};
+	u64 mask, waiting = 0, raised = 0;
+	long r;
+	if (sys(SYS_ppoll, &out, 1, &now, 0, 8) != 1 || !(out.revents & POLLOUT))
+		return;
+	shim_block(&mask);
+	sys(SYS_rt_sigpending, &waiting, 8);
+	r = sys(SYS_write, 2, b, len);
+	if (r == -EPIPE)
+		raised = SIGSET(SIGPIPE);
+	else if (r == -EFBIG)
+		raised = SIGSET(SIGXFSZ);
+	if (raised & ~waiting)
+		take_back(raised);
+	shim_unblock(&mask);
+}
+
+/* strerror may allocate and depends on the locale. */
+static void put_error(struct text *t, i64 err)
+{
+	switch (err) {
+	case ENOSPC:
+		shim_put(t, "no space left");
+		break;
+	case EDQUOT:
+		shim_put(t, "quota exceeded");
+		break;
+	case EROFS:
+		shim_put(t, "read-only file system");
+		break;
+	case EACCES:
+	case EPERM:
+		shim_put(t, "not permitted");
+		break;
+	case ENOENT:
+	case ESTALE:
+		shim_put(t, "it is not there");
+		break;
+	case ENOTDIR:
+		shim_put(t, "not a directory");
+		break;
+	case EFBIG:
+		shim_put(t, "file too large");
+		break;
+	case EMFILE:
+	case ENFILE:
+		shim_put(t, "too many open files");
+		break;
+	case ENAMETOOLONG:
+		shim_put(t, "name too long");
+		break;
+	default:
+		shim_put(t, "error ");
+		shim_putd(t, err);
+	}
 }
 
 void shim_say(const char *what, const char *about, i64 err)
@@ -78,34 +153,34 @@ void shim_say(const char *what, const char *about, i64 err)
 		shim_put(&t, about);
 	}
 	if (err) {
-		shim_put(&t, ": error ");
-		shim_putd(&t, err < 0 ? -err : err);
+		shim_put(&t, ": ");
+		put_error(&t, err < 0 ? -err : err);
 	}
 	if (t.cut)
 		t.len = sizeof b - 2;
 	b[t.len++] = '\n';
-	sys(SYS_write, 2, b, t.len);
+	say_quietly(b, t.len);
 }
 
-/* Moves a descriptor above all that the program may get, so that its own numbers do not change. */
+/* Moves a descriptor above all that the program may get, so that its own numbers do not change. Above the limit when
+ * that may be raised for a moment, else at its upper end. */
 static int lift(int fd)
 {
 	struct rlimit was, up;
-	long r, base = 1000;
+	long r, base = 4096;
+	int raised = 0;
 	if (fd < 0)
 		return fd;
-	if (sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &was) == 0) {
-		if (was.rlim_cur <= 4096 && was.rlim_max >= was.rlim_cur + 16) {
-			up = was;
-			up.rlim_cur += 16;
-			base = (long)was.rlim_cur;
-			sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &up, 0);
-		} else if (was.rlim_cur < 1024) {
-			base = was.rlim_cur > 8 ? (long)was.rlim_cur - 8 : 0;
-		}
+	if (sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &was) == 0 && was.rlim_cur <= (u64)base) {
+		up.rlim_cur = was.rlim_cur + 16;
+		up.rlim_max = was.rlim_max > up.rlim_cur ? was.rlim_max : up.rlim_cur;
+		base = (long)was.rlim_cur;
+		raised = sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &up, 0) == 0;
+		if (!raised)
+			base = base > 8 ? base - 8 : 0;
 	}
 	r = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, base);
-	if (base == (long)was.rlim_cur)
+	if (raised)
 		sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &was, 0);
 	if (r < 0)
 		r = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
@@ -122,6 +197,7 @@ static int keep(struct ours *o, int fd)
 	if (sys(SYS_fstat, o->fd, &st) == 0) {
 		o->dev = st.st_dev;
 		o->ino = st.st_ino;
+		o->linked = st.st_nlink != 0;
 	}
 	return 0;
 }
@@ -165,17 +241,43 @@ static const char *in_dir(struct text *t, char *buf, u32 cap, const char *name)
 	return buf;
 }
 
+static char stream_path[4200];
+
 static int stream_open(void)
 {
-	char path[4200], name[16];
+	char name[16];
 	struct text t, n;
 	long fd;
 	shim_text(&n, name, sizeof name);
 	shim_put(&n, "stream-");
 	shim_putd(&n, shim_run.stream_index / 10);
 	shim_putd(&n, shim_run.stream_index % 10);
-	fd = sys(SYS_openat, AT_FDCWD, in_dir(&t, path, sizeof path, name), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = sys(SYS_openat, AT_FDCWD, in_dir(&t, stream_path, sizeof stream_path, name), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd < 0 ? (int)fd : keep(&stream, (int)fd);
+}
+
+/* The program has closed the stream's descriptor. Only the very same file will do: behind a chroot, or when the trace
+ * was removed, there may be another one of its name. */
+static int stream_again(void)
+{
+	struct ours was = stream;
+	long fd = sys(SYS_openat, AT_FDCWD, stream_path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0);
+	int r = fd < 0 ? (int)fd : keep(&stream, (int)fd);
+	if (r == 0 && stream.dev == was.dev && stream.ino == was.ino)
+		return 0;
+	if (r == 0)
+		sys(SYS_close, stream.fd);
+	stream = was;
+	stream.fd = -1;
+	return r ? r : -ESTALE;
+}
+
+/* Said once a run. */
+static int lost(const char *what, i64 err)
+{
+	if (__atomic_fetch_add(&shim_ctl.lost, 1, __ATOMIC_RELAXED) == 0)
+		shim_say(what, shim_run.dir, err);
+	return (int)(err < 0 ? -err : err);
 }
 
 static int flight_write(const struct iovec *v, int n, u64 len)
@@ -195,34 +297,35 @@ static int flight_write(const struct iovec *v, int n, u64 len)
 int shim_stream_writev(const struct iovec *v, int n, u64 len)
 {
 	struct rlimit lim;
+	struct stat st;
 	long r;
 	if (shim_ctl.ended)
 		return EPIPE;
 	if (shim_ctl.flight)
 		return flight_write(v, n, len);
-	if (!same_file(&stream)) {
-		stream.fd = -1;
-		r = stream_open();
-		if (r) {
-			shim_say("events are lost, cannot open a stream again in", shim_run.dir, r);
-			return (int)-r;
-		}
+	if (sys(SYS_fstat, stream.fd, &st) != 0 || st.st_dev != stream.dev || st.st_ino != stream.ino) {
+		r = stream_again();
+		if (r)
+			return lost("events are lost, a descriptor was closed that leads to", r);
+	} else if (stream.linked && !st.st_nlink) {
+		/* It would fill the disk with what nobody can read. */
+		shim_ctl.level = shim_ctl.fast = 0;
+		return lost("nothing more is recorded, there is no longer", ENOENT);
 	}
-	/* Writing past RLIMIT_FSIZE would kill the program with SIGXFSZ. */
+	/* Writing past RLIMIT_FSIZE would raise SIGXFSZ, and leave a part of a chunk. */
 	if (sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY) {
 		r = sys(SYS_lseek, stream.fd, 0, SEEK_END);
-		if (r >= 0 && (u64)r + len > lim.rlim_cur) {
-			shim_say("events are lost, the file size limit is reached in", shim_run.dir, 0);
-			return EFBIG;
-		}
+		if (r >= 0 && (u64)r + len > lim.rlim_cur)
+			return lost("events are lost, the file size limit is reached in", EFBIG);
 	}
 	r = n == 1 ? sys(SYS_write, stream.fd, v[0].iov_base, v[0].iov_len) : sys(SYS_writev, stream.fd, v, n);
-	if (r == (long)len) {
-		shim_run.own_bytes += len;
+	if (r > 0)
+		shim_run.own_bytes += (u64)r;
+	if (r == (long)len)
 		return 0;
-	}
-	shim_say("events are lost, cannot write to", shim_run.dir, r < 0 ? r : -ENOSPC);
-	return r < 0 ? (int)-r : ENOSPC;
+	if (r == -EFBIG) /* another process was faster */
+		take_back(SIGSET(SIGXFSZ));
+	return lost("events are lost, cannot write to", r < 0 ? r : -ENOSPC);
 }
 
 int shim_stream_write(const void *p, u64 len)
@@ -325,7 +428,10 @@ void *shim_slots_map(u32 first, u32 n)
 	if (!same_file(&rings))
 		return 0;
 	/* Past a full tmpfs the first touch would be SIGBUS; fallocate tells in time. */
-	if (sys(SYS_fallocate, rings.fd, 0, off, len) != 0)
+	p = sys(SYS_fallocate, rings.fd, 0, off, len);
+	if (p == -EFBIG)
+		take_back(SIGSET(SIGXFSZ)); /* signals are blocked: we hold the threads' lock */
+	if (p)
 		return 0;
 	p = sys(SYS_mmap, 0, len, PROT_READ | PROT_WRITE, MAP_SHARED, rings.fd, off);
 	return p < 0 && p > -4096 ? 0 : (void *)p;
@@ -349,8 +455,11 @@ u64 shim_rss(u64 now)
 
 static void statm_open(void)
 {
-	long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+	long fd;
+	if (same_file(&statm)) /* our parent's */
+		sys(SYS_close, statm.fd);
 	statm.fd = -1;
+	fd = sys(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
 	if (fd >= 0)
 		keep(&statm, (int)fd);
 }
@@ -639,7 +748,8 @@ static int make_named(const char *wanted)
 	return r;
 }
 
-static int make_default(const char *program)
+/* Where no name was asked for, or none of that name could be made. */
+static int make_default(const char *program, int refused)
 {
 	char name[512];
 	const char *base = program, *c, *tmp;
@@ -654,8 +764,11 @@ static int make_default(const char *program)
 	shim_putd(&t, shim_run.pid);
 	shim_put(&t, ".prophet");
 	r = make_named(name);
-	if (r == 0)
+	if (r == 0) {
+		if (refused)
+			shim_say("the trace cannot be made where PROPHET_TRACE says, recording to", shim_run.dir, 0);
 		return 0;
+	}
 	tmp = shim_getenv(shim_run.envp, "TMPDIR");
 	if (!tmp || *tmp != '/')
 		tmp = "/tmp";
@@ -667,42 +780,52 @@ static int make_default(const char *program)
 		shim_put(&t, name);
 		r = make_named(at);
 		if (r == 0)
-			shim_say("cannot write where the program was started, recording to", shim_run.dir, 0);
+			shim_say(refused ? "the trace cannot be made where PROPHET_TRACE says, recording to" : "cannot write where the program was started, recording to", shim_run.dir, 0);
 	}
 	return r;
 }
 
-static int create(int argc, char **argv)
+/* The mapped control file of a new trace. Its directory goes again where that fails. */
+static int control_create(void)
 {
 	char path[4200];
 	struct text t;
+	long r, fd = sys(SYS_openat, AT_FDCWD, in_dir(&t, path, sizeof path, "control"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		sys(SYS_unlinkat, AT_FDCWD, shim_run.dir, AT_REMOVEDIR);
+		return (int)fd;
+	}
+	/* Written, not just made long: a full disk says so here and not by SIGBUS, and the first touch of the mapping
+	 * finds its page (30 to 300 us cheaper on ext4 than a page that fallocate only promised). */
+	r = sys(SYS_write, fd, control_room, PROPHET_ControlSize);
+	if (r > 0)
+		shim_run.own_bytes += (u64)r;
+	r = r == PROPHET_ControlSize ? 0 : r < 0 ? r : -ENOSPC;
+	if (r == 0)
+		r = map_control((int)fd);
+	sys(SYS_close, fd);
+	if (r) {
+		sys(SYS_unlinkat, AT_FDCWD, path, 0);
+		sys(SYS_unlinkat, AT_FDCWD, shim_run.dir, AT_REMOVEDIR);
+	}
+	return (int)r;
+}
+
+static int create(int argc, char **argv)
+{
+	struct text t;
 	struct control *c = &shim_ctl;
 	const char *wanted = shim_getenv(shim_run.envp, "PROPHET_TRACE");
-	long fd;
-	int r = -1;
-	if (wanted && *wanted) {
+	int r = -1, asked = wanted && *wanted;
+	if (asked)
 		r = make_named(wanted);
-		if (r)
-			shim_say("cannot make the trace", wanted, r);
-	}
 	if (r)
-		r = make_default(argc > 0 && argv[0] ? argv[0] : "program");
+		r = make_default(argc > 0 && argv[0] ? argv[0] : "program", asked);
 	if (r) {
 		shim_say("nothing is recorded, no directory can be made", 0, r);
 		return r;
 	}
-	fd = sys(SYS_openat, AT_FDCWD, in_dir(&t, path, sizeof path, "control"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	r = (int)fd;
-	if (fd >= 0) {
-		/* Written, not just made long: a full disk says so here and not by SIGBUS, and the first touch of the mapping
-		 * finds its page (30 to 300 us cheaper on ext4 than a page that fallocate only promised). */
-		r = (int)sys(SYS_write, fd, control_room, PROPHET_ControlSize);
-		r = r == PROPHET_ControlSize ? 0 : r < 0 ? r : -ENOSPC;
-		shim_run.own_bytes += PROPHET_ControlSize;
-		if (r == 0)
-			r = map_control((int)fd);
-		sys(SYS_close, fd);
-	}
+	r = control_create();
 	if (r < 0) {
 		shim_say("nothing is recorded, cannot write to", shim_run.dir, r);
 		return r;
@@ -763,13 +886,20 @@ static u64 parse_hex(const char *s)
 	}
 }
 
-/* PROPHET_RUN is "tag:parent process:parent thread:which fork of it". */
+/* What of PROPHET_RUN says which PROPHET_TRACE it belongs to: whoever sets another one wants a trace of its own. */
+static u64 dir_mark(const char *dir)
+{
+	return shim_hash64(dir, shim_len(dir), 0) & 0xffffffff;
+}
+
+/* PROPHET_RUN is "tag:parent process:parent thread:which fork of it:mark of the directory". 1: there is no run to join;
+ * an error: there is, but this process may not, as it belongs to another user or the trace is gone. */
 static int try_join(void)
 {
 	const char *run = shim_getenv(shim_run.envp, "PROPHET_RUN"), *dir = shim_getenv(shim_run.envp, "PROPHET_TRACE");
 	const char *p;
 	if (!run || !dir || *dir != '/')
-		return -ENOENT;
+		return 1;
 	for (p = run; *p && *p != ':'; p++)
 		;
 	if (*p == ':') {
@@ -779,6 +909,8 @@ static int try_join(void)
 		if (*p == ':')
 			shim_run.parent_nth = (u32)shim_parse(p + 1, &p);
 	}
+	if (*p != ':' || shim_parse(p + 1, 0) != dir_mark(dir))
+		return 1;
 	return join(dir, parse_hex(run));
 }
 
@@ -797,6 +929,8 @@ void shim_trace_env(char *trace, u32 cap, char *run)
 	shim_putd(&t, shim_self.uid);
 	shim_put(&t, ":");
 	shim_putd(&t, shim_self.nfork);
+	shim_put(&t, ":");
+	shim_putd(&t, (i64)dir_mark(shim_run.dir));
 }
 
 static void stderr_identity(void)
@@ -829,7 +963,7 @@ static int wiped_make(void)
 	return 0;
 }
 
-int shim_run_open(char **envp, int argc, char **argv)
+static int run_open(char **envp, int argc, char **argv)
 {
 	int r;
 	shim_run.envp = envp;
@@ -838,7 +972,7 @@ int shim_run_open(char **envp, int argc, char **argv)
 	if (wiped_make())
 		return -ENOMEM;
 	r = try_join();
-	if (r)
+	if (r == 1)
 		r = create(argc, argv);
 	if (r)
 		return r;
@@ -854,6 +988,21 @@ int shim_run_open(char **envp, int argc, char **argv)
 	return 0;
 }
 
+/* Limits that our files meet raise signals that are not the program's. */
+int shim_run_open(char **envp, int argc, char **argv)
+{
+	u64 mask, before = 0, after = 0;
+	int r;
+	shim_block(&mask);
+	sys(SYS_rt_sigpending, &before, 8);
+	r = run_open(envp, argc, argv);
+	sys(SYS_rt_sigpending, &after, 8);
+	if (after & ~before & SIGSET(SIGXFSZ))
+		take_back(SIGSET(SIGXFSZ));
+	shim_unblock(&mask);
+	return r;
+}
+
 void shim_run_forked(void)
 {
 	shim_run.parent_proc = shim_run.proc;
@@ -862,6 +1011,7 @@ void shim_run_forked(void)
 	shim_run.how = PROPHET_ProcForked;
 	shim_run.threads = 1;
 	shim_run.next_rss = 0;
+	shim_run.exiting = 0;
 	shim_run.own_bytes = 0;
 	new_process();
 	statm_open();

@@ -133,7 +133,8 @@ static void clock_record(struct thr *t)
 static void proc_record(struct thr *t, int argc, char **argv)
 {
 	static char body[6000]; /* only in a process with one thread */
-	u8 rec[6200], *p;
+	static u8 rec[6200];
+	u8 *p;
 	struct text s;
 	long r;
 	int i;
@@ -419,7 +420,7 @@ int shim_in_vfork(struct thr *t)
 u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail)
 {
 	u64 n = ++t->nobj, len = detail ? shim_len(detail) : 0;
-	u8 b[1100], *p;
+	u8 b[64], *p;
 	if (len > 1000)
 		len = 1000;
 	p = put_v(b, PROPHET_TagObject);
@@ -428,8 +429,7 @@ u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail)
 	p = put_v(p, type);
 	p = put_v(p, addr);
 	p = put_v(p, len);
-	shim_copy(p, detail ? (const void *)detail : "", len);
-	shim_record(t, b, (u32)(p - b) + (u32)len);
+	shim_record_text(t, b, (u32)(p - b), detail ? detail : "", (u32)len);
 	return (u64)t->uid << 40 | (n & 0xffffffffffull);
 }
 
