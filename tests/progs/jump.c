@@ -1,3 +1,4 @@
+// cflags: -Wl,-z,now
 // Jumps out of handlers that interrupted a wrapper's real call, or hit between calls; alternate stacks.
 #include <errno.h>
 #include <fcntl.h>
