@@ -74,7 +74,7 @@ func (f *fake) slot(pid, uid uint32, seen uint64, events int, damage bool) {
 	}
 	le.PutUint32(s[0:], pid)
 	le.PutUint32(s[8:], uid)
-	le.PutUint64(s[16:], uint64(len(payload)))
+	le.PutUint64(s[16:], 7<<32|uint64(len(payload))) // flushed seven times
 	le.PutUint64(s[32:], 1000)
 	le.PutUint64(s[48:], seen)
 	le.PutUint32(s[56:], cabi.SlotLive)

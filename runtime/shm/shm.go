@@ -222,7 +222,8 @@ func (r *Rings) slot(i int) *cabi.Slot { return (*cabi.Slot)(unsafe.Pointer(&r.m
 // Slot is a copy of the head of a slot.
 type Slot struct {
 	Owner, TID, UID, Proc uint32
-	Pos, Seq, Base, Gen   uint64
+	Pos, Flushes          uint32 // the halves of cabi.Slot.Pos: bytes committed, flushes so far
+	Seq, Base, Gen        uint64
 	Start, Begin          uint64
 	State, Call           uint32
 }
@@ -230,9 +231,10 @@ type Slot struct {
 // Head copies the head of slot i. Its fields are read one by one: those of a live thread may not fit each other.
 func (r *Rings) Head(i int) Slot {
 	s := r.slot(i)
+	pos := atomic.LoadUint64(&s.Pos)
 	return Slot{
 		Owner: atomic.LoadUint32(&s.Owner), TID: atomic.LoadUint32(&s.TID), UID: atomic.LoadUint32(&s.UID), Proc: atomic.LoadUint32(&s.Proc),
-		Pos: uint64(uint32(atomic.LoadUint64(&s.Pos))), Seq: atomic.LoadUint64(&s.Seq), Base: atomic.LoadUint64(&s.Base), Gen: atomic.LoadUint64(&s.Gen),
+		Pos: uint32(pos), Flushes: uint32(pos >> 32), Seq: atomic.LoadUint64(&s.Seq), Base: atomic.LoadUint64(&s.Base), Gen: atomic.LoadUint64(&s.Gen),
 		Start: atomic.LoadUint64(&s.Start), Begin: atomic.LoadUint64(&s.Begin),
 		State: atomic.LoadUint32(&s.State), Call: atomic.LoadUint32(&s.Call),
 	}
@@ -259,7 +261,7 @@ func (r *Rings) Tail(i int, dead bool) (s Slot, tail []byte, ok bool) {
 		at := i*cabi.SlotSize + cabi.SlotHeader + cabi.ChunkHeader
 		tail = append(tail[:0], r.mem[at:at+int(s.Pos)]...)
 		again := r.Head(i)
-		if dead || again.Gen == s.Gen && again.UID == s.UID && again.Seq == s.Seq {
+		if dead || again.Gen == s.Gen && again.Flushes == s.Flushes && again.UID == s.UID && again.Seq == s.Seq {
 			return s, tail, true
 		}
 	}
