@@ -421,6 +421,7 @@ static u8 *put_polled(u8 *p, u8 *end, const void *what, u64 n)
 
 void shim_input_polled(struct ev *e, const struct pollfd *fds, u64 n)
 {
+	n = (u32)n; /* all that the kernel looks at */
 	if (e->ret >= 0 && n)
 		shim_input_list(e, put_polled, fds, n, n < 65536 ? n * 12 + 4096 : 65536 * 12);
 }
