@@ -462,6 +462,6 @@
 #define CALL_getgrnam_r 981
 #define CALL_getgrgid_r 982
 #define CALL_getgrouplist 983
-#define CALLS_MAX 984
+#define CALLS_MAX 1396
 
 #endif

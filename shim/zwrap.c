@@ -6193,11 +6193,11 @@ EXPORT clock_t clock(void)
 EXPORT clock_t times(struct tms *buf)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	clock_t r;
 	if (!shim_begin(&e, CALL_times, CLASS_time, CALLER()))
 		return REAL(times)(buf);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(times)(buf);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
@@ -6209,11 +6209,11 @@ EXPORT clock_t times(struct tms *buf)
 EXPORT int getrusage(__rusage_who_t who, struct rusage *usage)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_getrusage, CLASS_time, CALLER()))
 		return REAL(getrusage)(who, usage);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(getrusage)(who, usage);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -6371,6 +6371,7 @@ EXPORT int ntp_gettimex(struct ntptimeval *tv)
 	return r;
 }
 
+EXPORT unsigned int sleep(unsigned int seconds);
 static NOINLINE void sleep_late(struct thr *t, void *pc, u64 begin, u64 end, unsigned int r, unsigned int seconds)
 {
 	struct ev e;
@@ -6414,6 +6415,7 @@ EXPORT unsigned int sleep(unsigned int seconds)
 	return r;
 }
 
+EXPORT int usleep(useconds_t us);
 static NOINLINE void usleep_late(struct thr *t, void *pc, u64 begin, u64 end, int r, useconds_t us)
 {
 	struct ev e;
@@ -6536,11 +6538,11 @@ EXPORT useconds_t ualarm(useconds_t us, useconds_t interval)
 EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict set, struct itimerval *restrict old)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_setitimer, CLASS_time, CALLER()))
 		return REAL(setitimer)(which, set, old);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(setitimer)(which, set, old);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -6588,11 +6590,11 @@ EXPORT int timer_create(clockid_t clk, struct sigevent *restrict sev, timer_t *r
 EXPORT int timer_settime(timer_t id, int flags, const struct itimerspec *restrict set, struct itimerspec *restrict old)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_timer_settime, CLASS_time, CALLER()))
 		return REAL(timer_settime)(id, flags, set, old);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(timer_settime)(id, flags, set, old);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -6883,6 +6885,7 @@ EXPORT int lcong48_r(unsigned short int param[7], struct drand48_data *buf)
 	return r;
 }
 
+EXPORT ssize_t getrandom(void *buf, size_t n, unsigned int flags);
 static NOINLINE void getrandom_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, void *buf, size_t n, unsigned int flags)
 {
 	struct ev e;
@@ -7142,11 +7145,11 @@ EXPORT int __getpagesize(void)
 EXPORT int sysinfo(struct sysinfo *info)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_sysinfo, CLASS_shape, CALLER()))
 		return REAL(sysinfo)(info);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(sysinfo)(info);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -7158,11 +7161,11 @@ EXPORT int sysinfo(struct sysinfo *info)
 EXPORT int getloadavg(double loads[], int n)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_getloadavg, CLASS_shape, CALLER()))
 		return REAL(getloadavg)(loads, n);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(getloadavg)(loads, n);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
@@ -7175,11 +7178,11 @@ EXPORT int getloadavg(double loads[], int n)
 EXPORT int uname(struct utsname *name)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_uname, CLASS_shape, CALLER()))
 		return REAL(uname)(name);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(uname)(name);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -7305,11 +7308,11 @@ EXPORT int getcpu(unsigned int *cpu, unsigned int *node)
 EXPORT int sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_sched_getaffinity, CLASS_shape, CALLER()))
 		return REAL(sched_getaffinity)(pid, n, set);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(sched_getaffinity)(pid, n, set);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -7323,11 +7326,11 @@ EXPORT int sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)
 EXPORT int sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_sched_setaffinity, CLASS_shape, CALLER()))
 		return REAL(sched_setaffinity)(pid, n, set);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(sched_setaffinity)(pid, n, set);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -7341,11 +7344,11 @@ EXPORT int sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set)
 EXPORT int pthread_getaffinity_np(pthread_t thread, size_t n, cpu_set_t *set)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_pthread_getaffinity_np, CLASS_shape, CALLER()))
 		return REAL(pthread_getaffinity_np)(thread, n, set);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(pthread_getaffinity_np)(thread, n, set);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
@@ -7358,11 +7361,11 @@ EXPORT int pthread_getaffinity_np(pthread_t thread, size_t n, cpu_set_t *set)
 EXPORT int pthread_setaffinity_np(pthread_t thread, size_t n, const cpu_set_t *set)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_pthread_setaffinity_np, CLASS_shape, CALLER()))
 		return REAL(pthread_setaffinity_np)(thread, n, set);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(pthread_setaffinity_np)(thread, n, set);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
@@ -7660,11 +7663,11 @@ EXPORT int setrlimit64(__rlimit_resource_t what, const struct rlimit64 *lim)
 EXPORT int prlimit(pid_t pid, __rlimit_resource_t what, const struct rlimit *set, struct rlimit *old)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_prlimit, CLASS_shape, CALLER()))
 		return REAL(prlimit)(pid, what, set, old);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(prlimit)(pid, what, set, old);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -7678,11 +7681,11 @@ EXPORT int prlimit(pid_t pid, __rlimit_resource_t what, const struct rlimit *set
 EXPORT int prlimit64(pid_t pid, __rlimit_resource_t what, const struct rlimit64 *set, struct rlimit64 *old)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_prlimit64, CLASS_shape, CALLER()))
 		return REAL(prlimit64)(pid, what, set, old);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(prlimit64)(pid, what, set, old);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -7887,11 +7890,11 @@ EXPORT int getresgid(gid_t *real, gid_t *effective, gid_t *saved)
 EXPORT int getgroups(int n, gid_t list[])
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL_getgroups, CLASS_shape, CALLER()))
 		return REAL(getgroups)(n, list);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(getgroups)(n, list);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -7904,11 +7907,11 @@ EXPORT int getgroups(int n, gid_t list[])
 EXPORT int __getgroups_chk(int n, gid_t *list, size_t space)
 {
 	struct ev e;
-	u8 room[INPUT_ROOM];
+	u8 answer[INPUT_ROOM];
 	int r;
 	if (!shim_begin(&e, CALL___getgroups_chk, CLASS_shape, CALLER()))
 		return REAL(__getgroups_chk)(n, list, space);
-	e.inbuf = room;
+	e.inbuf = answer;
 	r = REAL(__getgroups_chk)(n, list, space);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
