@@ -5,8 +5,6 @@ var callsShape = []Call{
 	// What the machine has, and what of it we may use.
 	{ID: 900, Name: "sysconf", Sig: "long int sysconf(int name)", Class: Shape, Rec: "ret int; f1 name", Reexec: "feed", Issue: "skip", Test: "shape"},
 	{ID: 901, Name: "__sysconf", Sig: "long int __sysconf(int name)", Class: Shape, Rec: "ret int; f1 name", Reexec: "feed", Issue: "skip", Test: "shape"},
-	{ID: 902, Name: "pathconf", Sig: "long int pathconf(const char *path, int name)", Class: Shape, Rec: "ret int; f1 name; path path", Reexec: "feed", Issue: "skip", Test: "shape"},
-	{ID: 903, Name: "fpathconf", Sig: "long int fpathconf(int fd, int name)", Class: Shape, Rec: "ret int; obj fd fd; f1 name", Reexec: "feed", Issue: "skip", Test: "shape"},
 	{ID: 904, Name: "confstr", Sig: "size_t confstr(int name, char *buf, size_t n)", Class: Shape, Rec: "ret uint; f1 name; f2 n", Reexec: "feed", Issue: "skip", Support: Partial, Test: "shape", Note: "the text is a constant of the C library"},
 	{ID: 905, Name: "get_nprocs", Sig: "int get_nprocs(void)", Class: Shape, Rec: "ret int", Reexec: "feed", Issue: "skip", Test: "shape"},
 	{ID: 906, Name: "get_nprocs_conf", Sig: "int get_nprocs_conf(void)", Class: Shape, Rec: "ret int", Reexec: "feed", Issue: "skip", Test: "shape"},
@@ -73,9 +71,6 @@ var callsShape = []Call{
 	{ID: 966, Name: "getlogin", Sig: "char *getlogin(void)", Class: Shape, Rec: "ret ptr; str name=r", Reexec: "feed", Issue: "skip", Test: "shape"},
 	{ID: 967, Name: "getlogin_r", Sig: "int getlogin_r(char *name, size_t n)", Class: Shape, Rec: "ret err; str name=shim_name_if(r,name,n)", Reexec: "feed", Issue: "skip", Test: "shape"},
 	{ID: 968, Name: "__getlogin_r_chk", Sig: "int __getlogin_r_chk(char *name, size_t n, size_t space)", Class: Shape, Rec: "ret err; str name=shim_name_if(r,name,n)", Reexec: "feed", Issue: "skip", Test: "shape"},
-	{ID: 969, Name: "isatty", Sig: "int isatty(int fd)", Class: Shape, Rec: "ret int; obj fd fd; f1 fd", Reexec: "feed", Issue: "skip", Test: "shape"},
-	{ID: 970, Name: "ttyname", Sig: "char *ttyname(int fd)", Class: Shape, Rec: "ret ptr; obj fd fd; str name=r", Reexec: "feed", Issue: "skip", Test: "shape"},
-	{ID: 971, Name: "ttyname_r", Sig: "int ttyname_r(int fd, char *name, size_t n)", Class: Shape, Rec: "ret err; obj fd fd; str name=shim_name_if(r,name,n)", Reexec: "feed", Issue: "skip", Test: "shape"},
 	{ID: 972, Name: "__ttyname_r_chk", Sig: "int __ttyname_r_chk(int fd, char *name, size_t n, size_t space)", Class: Shape, Rec: "ret err; obj fd fd; str name=shim_name_if(r,name,n)", Reexec: "feed", Issue: "skip", Test: "shape"},
 	{ID: 975, Name: "getpwnam", Sig: "struct passwd *getpwnam(const char *name)", Class: Shape, Block: true, Rec: "pre nested; ret ptr; f1 uid=shim_pw_uid(r); str name", Reexec: "real", Issue: "skip", Support: Partial, Test: "shape", Note: "the C library reads the table or asks a server inside; who was found is recorded"},
 	{ID: 976, Name: "getpwuid", Sig: "struct passwd *getpwuid(uid_t uid)", Class: Shape, Block: true, Rec: "pre nested; ret ptr; f1 uid; str name=shim_pw_name(r)", Reexec: "real", Issue: "skip", Support: Partial, Test: "shape", Note: "the C library reads the table or asks a server inside; who was found is recorded"},

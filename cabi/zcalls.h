@@ -385,8 +385,6 @@
 #define CALL_arc4random_uniform 893
 #define CALL_sysconf 900
 #define CALL___sysconf 901
-#define CALL_pathconf 902
-#define CALL_fpathconf 903
 #define CALL_confstr 904
 #define CALL_get_nprocs 905
 #define CALL_get_nprocs_conf 906
@@ -449,9 +447,6 @@
 #define CALL_getlogin 966
 #define CALL_getlogin_r 967
 #define CALL___getlogin_r_chk 968
-#define CALL_isatty 969
-#define CALL_ttyname 970
-#define CALL_ttyname_r 971
 #define CALL___ttyname_r_chk 972
 #define CALL_getpwnam 975
 #define CALL_getpwuid 976

@@ -7019,36 +7019,6 @@ EXPORT long int __sysconf(int name)
 	return r;
 }
 
-EXPORT long int pathconf(const char *path, int name)
-{
-	struct ev e;
-	long int r;
-	if (!shim_begin(&e, CALL_pathconf, CLASS_shape, CALLER()))
-		return REAL(pathconf)(path, name);
-	r = REAL(pathconf)(path, name);
-	shim_end(&e, WRAP_ONCE);
-	e.ret = (i64)r;
-	e.f1 = (u64)(name);
-	shim_tail_text(&e, path, PART_PATH);
-	shim_done(&e);
-	return r;
-}
-
-EXPORT long int fpathconf(int fd, int name)
-{
-	struct ev e;
-	long int r;
-	if (!shim_begin(&e, CALL_fpathconf, CLASS_shape, CALLER()))
-		return REAL(fpathconf)(fd, name);
-	r = REAL(fpathconf)(fd, name);
-	shim_end(&e, WRAP_ONCE);
-	e.ret = (i64)r;
-	e.obj = shim_obj_fd(e.t, fd);
-	e.f1 = (u64)(name);
-	shim_done(&e);
-	return r;
-}
-
 EXPORT size_t confstr(int name, char *buf, size_t n)
 {
 	struct ev e;
@@ -7958,51 +7928,6 @@ EXPORT int __getlogin_r_chk(char *name, size_t n, size_t space)
 	r = REAL(__getlogin_r_chk)(name, n, space);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
-	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
-	shim_done(&e);
-	return r;
-}
-
-EXPORT int isatty(int fd)
-{
-	struct ev e;
-	int r;
-	if (!shim_begin(&e, CALL_isatty, CLASS_shape, CALLER()))
-		return REAL(isatty)(fd);
-	r = REAL(isatty)(fd);
-	shim_end(&e, WRAP_ONCE);
-	e.ret = (i64)r;
-	e.obj = shim_obj_fd(e.t, fd);
-	e.f1 = (u64)(fd);
-	shim_done(&e);
-	return r;
-}
-
-EXPORT char * ttyname(int fd)
-{
-	struct ev e;
-	char * r;
-	if (!shim_begin(&e, CALL_ttyname, CLASS_shape, CALLER()))
-		return REAL(ttyname)(fd);
-	r = REAL(ttyname)(fd);
-	shim_end(&e, WRAP_ONCE);
-	e.ret = shim_ret_ptr((const void *)r);
-	e.obj = shim_obj_fd(e.t, fd);
-	shim_tail_text(&e, r, PART_STR);
-	shim_done(&e);
-	return r;
-}
-
-EXPORT int ttyname_r(int fd, char *name, size_t n)
-{
-	struct ev e;
-	int r;
-	if (!shim_begin(&e, CALL_ttyname_r, CLASS_shape, CALLER()))
-		return REAL(ttyname_r)(fd, name, n);
-	r = REAL(ttyname_r)(fd, name, n);
-	shim_end(&e, WRAP_ONCE);
-	e.ret = (i64)r;
-	e.obj = shim_obj_fd(e.t, fd);
 	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
 	shim_done(&e);
 	return r;
