@@ -36,8 +36,8 @@ void shim_record_text(struct thr *t, const u8 *rec, u32 len, const char *text, u
 		room(t);
 		pos = t->slot->pos;
 		barrier();
-		shim_copy(t->ring + pos, rec, len);
-		shim_copy(t->ring + pos + len, text, textlen);
+		shim_copy(t->ring + (u32)pos, rec, len);
+		shim_copy(t->ring + (u32)pos + len, text, textlen);
 		if (shim_commit_at(&t->slot->pos, pos, pos + len + textlen))
 			return;
 	}

@@ -64,7 +64,7 @@ func TestUnnoticedSetUID(t *testing.T) {
 	if err := os.Chown(bin, 65533, 65533); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(bin, 0o6755); err != nil {
+	if err := os.Chmod(bin, 0o755|os.ModeSetuid|os.ModeSetgid); err != nil {
 		t.Fatal(err)
 	}
 	lib := filepath.Join(dir, "libprophet.so")
