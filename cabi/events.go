@@ -121,6 +121,7 @@ const (
 	UnseenSyscall = 5 // syscall() with a number that is not recorded
 	UnseenFutex   = 6 // syscall(SYS_futex) on an object
 	UnseenGoLike  = 7 // exec of a program that issues its own system calls
+	UnseenStdio   = 8 // the C library's streams: its tables of functions are not as known
 )
 
 // Kinds of objects. Append-only.

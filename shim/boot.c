@@ -8,6 +8,7 @@
 #include "thread.h"
 #include "boot.h"
 #include "real.h"
+#include "streams.h"
 #include <elf.h>
 #include <link.h>
 #include <pthread.h>
@@ -125,6 +126,7 @@ __attribute__((constructor(101))) static void boot(int argc, char **argv, char *
 		shim_run.state = RUN_OFF;
 		return;
 	}
+	shim_stdio_boot(shim_self.thr);
 	on_exit = (__typeof__(on_exit))shim_find("on_exit", 0);
 	if (on_exit)
 		on_exit(at_end, 0);

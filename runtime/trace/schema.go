@@ -54,9 +54,10 @@ type Row struct {
 	Writes bool
 	Random bool
 
-	wait  bool   // a condition wait
-	open  string // what is printed before the arguments: the name and a bracket
-	addrs [3]bool
+	always bool   // has a place in its object's order whatever it returned
+	wait   bool   // a condition wait
+	open   string // what is printed before the arguments: the name and a bracket
+	addrs  [3]bool
 }
 
 // rows is the table by ID; nil where no call has that ID.
@@ -111,6 +112,7 @@ func parseRow(c *cabi.Call) *Row {
 			r.addrs[i] = arg == "addr" || strings.HasSuffix(arg, "addr")
 		case "seq":
 			r.Seq = true
+			r.always = arg == "always"
 		case "path":
 			r.Tail = append(r.Tail, FieldSpec{arg, FieldPath})
 		case "num":
@@ -136,6 +138,9 @@ func parseRow(c *cabi.Call) *Row {
 // its sequence number was as predicted: one that failed took none. A condition wait that timed out did, as the
 // mutex is held again; so did the taker of a robust mutex whose owner died.
 func (r *Row) placed(ret int64) bool {
+	if r.always {
+		return true
+	}
 	const ownerDead, timedOut = 130, 110
 	switch r.Ret {
 	case RetErr:
