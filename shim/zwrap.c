@@ -6120,3 +6120,2003 @@ EXPORT int fcloseall(void)
 	shim_done(&e);
 	return r;
 }
+
+EXPORT time_t time(time_t *t)
+{
+	struct ev e;
+	time_t r;
+	if (!shim_begin(&e, CALL_time, CLASS_time, CALLER()))
+		return REAL(time)(t);
+	r = REAL(time)(t);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int gettimeofday(struct timeval *restrict tv, void *restrict tz)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_gettimeofday, CLASS_time, CALLER()))
+		return REAL(gettimeofday)(tv, tz);
+	r = REAL(gettimeofday)(tv, tz);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timeval_us(r,tv));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __gettimeofday(struct timeval *restrict tv, void *restrict tz)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___gettimeofday, CLASS_time, CALLER()))
+		return REAL(__gettimeofday)(tv, tz);
+	r = REAL(__gettimeofday)(tv, tz);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timeval_us(r,tv));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int clock_getres(clockid_t clk, struct timespec *ts)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_clock_getres, CLASS_time, CALLER()))
+		return REAL(clock_getres)(clk, ts);
+	r = REAL(clock_getres)(clk, ts);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timespec_ns(r,ts));
+	e.f2 = (u64)(clk);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int clock_settime(clockid_t clk, const struct timespec *ts)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_clock_settime, CLASS_time, CALLER()))
+		return REAL(clock_settime)(clk, ts);
+	r = REAL(clock_settime)(clk, ts);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timespec_ns(r,ts));
+	e.f2 = (u64)(clk);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int settimeofday(const struct timeval *tv, const struct timezone *tz)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_settimeofday, CLASS_time, CALLER()))
+		return REAL(settimeofday)(tv, tz);
+	r = REAL(settimeofday)(tv, tz);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timeval_us(r,tv));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT clock_t clock(void)
+{
+	struct ev e;
+	clock_t r;
+	if (!shim_begin(&e, CALL_clock, CLASS_time, CALLER()))
+		return REAL(clock)();
+	r = REAL(clock)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT clock_t times(struct tms *buf)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	clock_t r;
+	if (!shim_begin(&e, CALL_times, CLASS_time, CALLER()))
+		return REAL(times)(buf);
+	e.inbuf = answer;
+	r = REAL(times)(buf);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_input_tms(&e, buf);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getrusage(__rusage_who_t who, struct rusage *usage)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_getrusage, CLASS_time, CALLER()))
+		return REAL(getrusage)(who, usage);
+	e.inbuf = answer;
+	r = REAL(getrusage)(who, usage);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(who);
+	shim_input_rusage(&e, usage);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timespec_get(struct timespec *ts, int base)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_timespec_get, CLASS_time, CALLER()))
+		return REAL(timespec_get)(ts, base);
+	r = REAL(timespec_get)(ts, base);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(shim_timespec_ns(r==0,ts));
+	e.f2 = (u64)(base);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timespec_getres(struct timespec *ts, int base)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_timespec_getres, CLASS_time, CALLER()))
+		return REAL(timespec_getres)(ts, base);
+	r = REAL(timespec_getres)(ts, base);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(shim_timespec_ns(r==0,ts));
+	e.f2 = (u64)(base);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int ftime(struct timeb *tb)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_ftime, CLASS_time, CALLER()))
+		return REAL(ftime)(tb);
+	r = REAL(ftime)(tb);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timeb_ms(r,tb));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int adjtime(const struct timeval *delta, struct timeval *old)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_adjtime, CLASS_time, CALLER()))
+		return REAL(adjtime)(delta, old);
+	r = REAL(adjtime)(delta, old);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timeval_us(r,delta));
+	e.f2 = (u64)(shim_timeval_us(r,old));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int adjtimex(struct timex *tx)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_adjtimex, CLASS_time, CALLER()))
+		return REAL(adjtimex)(tx);
+	r = REAL(adjtimex)(tx);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timex_modes(&e,tx));
+	e.f2 = (u64)(shim_timex_us(&e,tx));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __adjtimex(struct timex *tx)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___adjtimex, CLASS_time, CALLER()))
+		return REAL(__adjtimex)(tx);
+	r = REAL(__adjtimex)(tx);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timex_modes(&e,tx));
+	e.f2 = (u64)(shim_timex_us(&e,tx));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int ntp_adjtime(struct timex *tx)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_ntp_adjtime, CLASS_time, CALLER()))
+		return REAL(ntp_adjtime)(tx);
+	r = REAL(ntp_adjtime)(tx);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timex_modes(&e,tx));
+	e.f2 = (u64)(shim_timex_us(&e,tx));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int clock_adjtime(clockid_t clk, struct timex *tx)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_clock_adjtime, CLASS_time, CALLER()))
+		return REAL(clock_adjtime)(clk, tx);
+	r = REAL(clock_adjtime)(clk, tx);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_timex_modes(&e,tx));
+	e.f2 = (u64)(shim_timex_us(&e,tx));
+	e.f3 = (u64)(clk);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int ntp_gettime(struct ntptimeval *tv)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_ntp_gettime, CLASS_time, CALLER()))
+		return REAL(ntp_gettime)(tv);
+	r = REAL(ntp_gettime)(tv);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_ntp_us(&e,tv));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int ntp_gettimex(struct ntptimeval *tv)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_ntp_gettimex, CLASS_time, CALLER()))
+		return REAL(ntp_gettimex)(tv);
+	r = REAL(ntp_gettimex)(tv);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_ntp_us(&e,tv));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT unsigned int sleep(unsigned int seconds);
+static NOINLINE void sleep_late(struct thr *t, void *pc, u64 begin, u64 end, unsigned int r, unsigned int seconds)
+{
+	struct ev e;
+	(void)seconds;
+	shim_late(&e, t, CALL_sleep, pc, begin, end);
+	e.ret = (i64)r;
+	e.f1 = (u64)(seconds);
+	shim_done(&e);
+}
+
+static NOINLINE unsigned int sleep_event(void *pc, unsigned int seconds)
+{
+	struct ev e;
+	unsigned int r;
+	if (!shim_begin(&e, CALL_sleep, CLASS_time, pc))
+		return REAL(sleep)(seconds);
+	r = REAL(sleep)(seconds);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(seconds);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT unsigned int sleep(unsigned int seconds)
+{
+	struct thr *t = shim_simple(CLASS_time);
+	u64 begin, end;
+	unsigned int r;
+	if (unlikely(!t))
+		return sleep_event(CALLER(), seconds);
+	begin = shim_simple_begin(t, CALL_sleep);
+	r = REAL(sleep)(seconds);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sleep), (i64)r, (u64)(seconds), 0, 0, begin, end)))
+			return r;
+	}
+	sleep_late(t, CALLER(), begin, end, r, seconds);
+	return r;
+}
+
+EXPORT int usleep(useconds_t us);
+static NOINLINE void usleep_late(struct thr *t, void *pc, u64 begin, u64 end, int r, useconds_t us)
+{
+	struct ev e;
+	(void)us;
+	shim_late(&e, t, CALL_usleep, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(us);
+	shim_done(&e);
+}
+
+static NOINLINE int usleep_event(void *pc, useconds_t us)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_usleep, CLASS_time, pc))
+		return REAL(usleep)(us);
+	r = REAL(usleep)(us);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(us);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int usleep(useconds_t us)
+{
+	struct thr *t = shim_simple(CLASS_time);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return usleep_event(CALLER(), us);
+	begin = shim_simple_begin(t, CALL_usleep);
+	r = REAL(usleep)(us);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_usleep), shim_ret_errno((i64)r), (u64)(us), 0, 0, begin, end)))
+			return r;
+	}
+	usleep_late(t, CALLER(), begin, end, r, us);
+	return r;
+}
+
+EXPORT int nanosleep(const struct timespec *ts, struct timespec *left)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_nanosleep, CLASS_time, CALLER()))
+		return REAL(nanosleep)(ts, left);
+	r = REAL(nanosleep)(ts, left);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_slept_ns(&e,ts));
+	shim_tail_num(&e, (u64)(shim_left_ns(&e,left)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __nanosleep(const struct timespec *ts, struct timespec *left)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___nanosleep, CLASS_time, CALLER()))
+		return REAL(__nanosleep)(ts, left);
+	r = REAL(__nanosleep)(ts, left);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_slept_ns(&e,ts));
+	shim_tail_num(&e, (u64)(shim_left_ns(&e,left)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int clock_nanosleep(clockid_t clk, int flags, const struct timespec *ts, struct timespec *left)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_clock_nanosleep, CLASS_time, CALLER()))
+		return REAL(clock_nanosleep)(clk, flags, ts, left);
+	r = REAL(clock_nanosleep)(clk, flags, ts, left);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(clk);
+	e.f2 = (u64)(flags);
+	e.f3 = (u64)(shim_slept_ns(&e,ts));
+	shim_tail_num(&e, (u64)(shim_left_ns(&e,flags&TIMER_ABSTIME?0:left)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT unsigned int alarm(unsigned int seconds)
+{
+	struct ev e;
+	unsigned int r;
+	if (!shim_begin(&e, CALL_alarm, CLASS_time, CALLER()))
+		return REAL(alarm)(seconds);
+	r = REAL(alarm)(seconds);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(seconds);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT useconds_t ualarm(useconds_t us, useconds_t interval)
+{
+	struct ev e;
+	useconds_t r;
+	if (!shim_begin(&e, CALL_ualarm, CLASS_time, CALLER()))
+		return REAL(ualarm)(us, interval);
+	r = REAL(ualarm)(us, interval);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(us);
+	e.f2 = (u64)(interval);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict set, struct itimerval *restrict old)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_setitimer, CLASS_time, CALLER()))
+		return REAL(setitimer)(which, set, old);
+	e.inbuf = answer;
+	r = REAL(setitimer)(which, set, old);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(which);
+	e.f2 = (u64)(shim_itimer_us(r,set,0));
+	e.f3 = (u64)(shim_itimer_us(r,set,1));
+	shim_input_itimerval(&e, old);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getitimer(__itimer_which_t which, struct itimerval *cur)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getitimer, CLASS_time, CALLER()))
+		return REAL(getitimer)(which, cur);
+	r = REAL(getitimer)(which, cur);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(which);
+	e.f2 = (u64)(shim_itimer_us(r,cur,0));
+	e.f3 = (u64)(shim_itimer_us(r,cur,1));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timer_create(clockid_t clk, struct sigevent *restrict sev, timer_t *restrict id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_timer_create, CLASS_time, CALLER()))
+		return REAL(timer_create)(clk, sev, id);
+	r = REAL(timer_create)(clk, sev, id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_timer_new(e.t, r,id);
+	e.f1 = (u64)(clk);
+	e.f2 = (u64)(shim_sigev_notify(r,sev));
+	e.f3 = (u64)(shim_sigev_signo(r,sev));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timer_settime(timer_t id, int flags, const struct itimerspec *restrict set, struct itimerspec *restrict old)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_timer_settime, CLASS_time, CALLER()))
+		return REAL(timer_settime)(id, flags, set, old);
+	e.inbuf = answer;
+	r = REAL(timer_settime)(id, flags, set, old);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_timer(e.t, id);
+	e.f1 = (u64)(flags);
+	e.f2 = (u64)(shim_timespec0(&e,set,0));
+	e.f3 = (u64)(shim_timespec0(&e,set,1));
+	shim_input_itimerspec(&e, old);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timer_gettime(timer_t id, struct itimerspec *cur)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_timer_gettime, CLASS_time, CALLER()))
+		return REAL(timer_gettime)(id, cur);
+	r = REAL(timer_gettime)(id, cur);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_timer(e.t, id);
+	e.f1 = (u64)(shim_timespec0(&e,cur,0));
+	e.f2 = (u64)(shim_timespec0(&e,cur,1));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timer_getoverrun(timer_t id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_timer_getoverrun, CLASS_time, CALLER()))
+		return REAL(timer_getoverrun)(id);
+	r = REAL(timer_getoverrun)(id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_timer(e.t, id);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timer_delete(timer_t id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_timer_delete, CLASS_time, CALLER()))
+		return REAL(timer_delete)(id);
+	r = REAL(timer_delete)(id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_timer(e.t, id);
+	shim_do_timer_gone(&e, id);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int rand_r(unsigned int *seed)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_rand_r, CLASS_random, CALLER()))
+		return REAL(rand_r)(seed);
+	r = REAL(rand_r)(seed);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT double erand48(unsigned short int x[3])
+{
+	struct ev e;
+	double r;
+	if (!shim_begin(&e, CALL_erand48, CLASS_random, CALLER()))
+		return REAL(erand48)(x);
+	r = REAL(erand48)(x);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = 0;
+	e.f1 = (u64)(shim_bits(r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT long int nrand48(unsigned short int x[3])
+{
+	struct ev e;
+	long int r;
+	if (!shim_begin(&e, CALL_nrand48, CLASS_random, CALLER()))
+		return REAL(nrand48)(x);
+	r = REAL(nrand48)(x);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT long int jrand48(unsigned short int x[3])
+{
+	struct ev e;
+	long int r;
+	if (!shim_begin(&e, CALL_jrand48, CLASS_random, CALLER()))
+		return REAL(jrand48)(x);
+	r = REAL(jrand48)(x);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int random_r(struct random_data *restrict buf, int32_t *restrict value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_random_r, CLASS_random, CALLER()))
+		return REAL(random_r)(buf, value);
+	r = REAL(random_r)(buf, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_out32(r,value));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int srandom_r(unsigned int seed, struct random_data *buf)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_srandom_r, CLASS_random, CALLER()))
+		return REAL(srandom_r)(seed, buf);
+	r = REAL(srandom_r)(seed, buf);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(seed);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int initstate_r(unsigned int seed, char *restrict state, size_t n, struct random_data *restrict buf)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_initstate_r, CLASS_random, CALLER()))
+		return REAL(initstate_r)(seed, state, n, buf);
+	r = REAL(initstate_r)(seed, state, n, buf);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(seed);
+	e.f2 = (u64)(n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setstate_r(char *restrict state, struct random_data *restrict buf)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setstate_r, CLASS_random, CALLER()))
+		return REAL(setstate_r)(state, buf);
+	r = REAL(setstate_r)(state, buf);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int drand48_r(struct drand48_data *restrict buf, double *restrict value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_drand48_r, CLASS_random, CALLER()))
+		return REAL(drand48_r)(buf, value);
+	r = REAL(drand48_r)(buf, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_out64(r,value));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int erand48_r(unsigned short int x[3], struct drand48_data *restrict buf, double *restrict value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_erand48_r, CLASS_random, CALLER()))
+		return REAL(erand48_r)(x, buf, value);
+	r = REAL(erand48_r)(x, buf, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_out64(r,value));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int lrand48_r(struct drand48_data *restrict buf, long int *restrict value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_lrand48_r, CLASS_random, CALLER()))
+		return REAL(lrand48_r)(buf, value);
+	r = REAL(lrand48_r)(buf, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_out64(r,value));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int mrand48_r(struct drand48_data *restrict buf, long int *restrict value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_mrand48_r, CLASS_random, CALLER()))
+		return REAL(mrand48_r)(buf, value);
+	r = REAL(mrand48_r)(buf, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_out64(r,value));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int nrand48_r(unsigned short int x[3], struct drand48_data *restrict buf, long int *restrict value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_nrand48_r, CLASS_random, CALLER()))
+		return REAL(nrand48_r)(x, buf, value);
+	r = REAL(nrand48_r)(x, buf, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_out64(r,value));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int jrand48_r(unsigned short int x[3], struct drand48_data *restrict buf, long int *restrict value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_jrand48_r, CLASS_random, CALLER()))
+		return REAL(jrand48_r)(x, buf, value);
+	r = REAL(jrand48_r)(x, buf, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_out64(r,value));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int srand48_r(long int seed, struct drand48_data *buf)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_srand48_r, CLASS_random, CALLER()))
+		return REAL(srand48_r)(seed, buf);
+	r = REAL(srand48_r)(seed, buf);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(seed);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int seed48_r(unsigned short int seed[3], struct drand48_data *buf)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_seed48_r, CLASS_random, CALLER()))
+		return REAL(seed48_r)(seed, buf);
+	r = REAL(seed48_r)(seed, buf);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int lcong48_r(unsigned short int param[7], struct drand48_data *buf)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_lcong48_r, CLASS_random, CALLER()))
+		return REAL(lcong48_r)(param, buf);
+	r = REAL(lcong48_r)(param, buf);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT ssize_t getrandom(void *buf, size_t n, unsigned int flags);
+static NOINLINE void getrandom_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, void *buf, size_t n, unsigned int flags)
+{
+	struct ev e;
+	(void)buf;
+	(void)n;
+	(void)flags;
+	shim_late(&e, t, CALL_getrandom, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_random_data(&e, buf, (i64)(r));
+	shim_done(&e);
+}
+
+static NOINLINE ssize_t getrandom_event(void *pc, void *buf, size_t n, unsigned int flags)
+{
+	struct ev e;
+	ssize_t r;
+	if (!shim_begin(&e, CALL_getrandom, CLASS_random, pc))
+		return REAL(getrandom)(buf, n, flags);
+	r = REAL(getrandom)(buf, n, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_random_data(&e, buf, (i64)(r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT ssize_t getrandom(void *buf, size_t n, unsigned int flags)
+{
+	struct thr *t = shim_simple(CLASS_random);
+	u64 begin, end;
+	ssize_t r;
+	if (unlikely(!t))
+		return getrandom_event(CALLER(), buf, n, flags);
+	begin = shim_simple_begin(t, CALL_getrandom);
+	r = REAL(getrandom)(buf, n, flags);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(0 && shim_quick(t, 0, key_sc(CALLER(), CALL_getrandom), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+			return r;
+	}
+	getrandom_late(t, CALLER(), begin, end, r, buf, n, flags);
+	return r;
+}
+
+EXPORT int getentropy(void *buf, size_t n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getentropy, CLASS_random, CALLER()))
+		return REAL(getentropy)(buf, n);
+	r = REAL(getentropy)(buf, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_random_data(&e, buf, (i64)(r==0?n:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT uint32_t arc4random(void)
+{
+	struct ev e;
+	uint32_t r;
+	if (!shim_begin(&e, CALL_arc4random, CLASS_random, CALLER()))
+		return REAL(arc4random)();
+	r = REAL(arc4random)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT void arc4random_buf(void *buf, size_t n)
+{
+	struct ev e;
+	if (!shim_begin(&e, CALL_arc4random_buf, CLASS_random, CALLER())) {
+		REAL(arc4random_buf)(buf, n);
+		return;
+	}
+	REAL(arc4random_buf)(buf, n);
+	shim_end(&e, WRAP_ONCE);
+	e.f1 = (u64)(n);
+	shim_random_data(&e, buf, (i64)(n));
+	shim_done(&e);
+}
+
+EXPORT uint32_t arc4random_uniform(uint32_t bound)
+{
+	struct ev e;
+	uint32_t r;
+	if (!shim_begin(&e, CALL_arc4random_uniform, CLASS_random, CALLER()))
+		return REAL(arc4random_uniform)(bound);
+	r = REAL(arc4random_uniform)(bound);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(bound);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT long int sysconf(int name)
+{
+	struct ev e;
+	long int r;
+	if (!shim_begin(&e, CALL_sysconf, CLASS_shape, CALLER()))
+		return REAL(sysconf)(name);
+	r = REAL(sysconf)(name);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(name);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT long int __sysconf(int name)
+{
+	struct ev e;
+	long int r;
+	if (!shim_begin(&e, CALL___sysconf, CLASS_shape, CALLER()))
+		return REAL(__sysconf)(name);
+	r = REAL(__sysconf)(name);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(name);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT size_t confstr(int name, char *buf, size_t n)
+{
+	struct ev e;
+	size_t r;
+	if (!shim_begin(&e, CALL_confstr, CLASS_shape, CALLER()))
+		return REAL(confstr)(name, buf, n);
+	r = REAL(confstr)(name, buf, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(name);
+	e.f2 = (u64)(n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int get_nprocs(void)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_get_nprocs, CLASS_shape, CALLER()))
+		return REAL(get_nprocs)();
+	r = REAL(get_nprocs)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int get_nprocs_conf(void)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_get_nprocs_conf, CLASS_shape, CALLER()))
+		return REAL(get_nprocs_conf)();
+	r = REAL(get_nprocs_conf)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT long int get_phys_pages(void)
+{
+	struct ev e;
+	long int r;
+	if (!shim_begin(&e, CALL_get_phys_pages, CLASS_shape, CALLER()))
+		return REAL(get_phys_pages)();
+	r = REAL(get_phys_pages)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT long int get_avphys_pages(void)
+{
+	struct ev e;
+	long int r;
+	if (!shim_begin(&e, CALL_get_avphys_pages, CLASS_shape, CALLER()))
+		return REAL(get_avphys_pages)();
+	r = REAL(get_avphys_pages)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getpagesize(void)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getpagesize, CLASS_shape, CALLER()))
+		return REAL(getpagesize)();
+	r = REAL(getpagesize)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __getpagesize(void)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___getpagesize, CLASS_shape, CALLER()))
+		return REAL(__getpagesize)();
+	r = REAL(__getpagesize)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sysinfo(struct sysinfo *info)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_sysinfo, CLASS_shape, CALLER()))
+		return REAL(sysinfo)(info);
+	e.inbuf = answer;
+	r = REAL(sysinfo)(info);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_input_sysinfo(&e, info);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getloadavg(double loads[], int n)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_getloadavg, CLASS_shape, CALLER()))
+		return REAL(getloadavg)(loads, n);
+	e.inbuf = answer;
+	r = REAL(getloadavg)(loads, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(n);
+	shim_input_loads(&e, loads, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int uname(struct utsname *name)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_uname, CLASS_shape, CALLER()))
+		return REAL(uname)(name);
+	e.inbuf = answer;
+	r = REAL(uname)(name);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_input_utsname(&e, name);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int gethostname(char *name, size_t n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_gethostname, CLASS_shape, CALLER()))
+		return REAL(gethostname)(name, n);
+	r = REAL(gethostname)(name, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __gethostname_chk(char *name, size_t n, size_t space)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___gethostname_chk, CLASS_shape, CALLER()))
+		return REAL(__gethostname_chk)(name, n, space);
+	r = REAL(__gethostname_chk)(name, n, space);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getdomainname(char *name, size_t n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getdomainname, CLASS_shape, CALLER()))
+		return REAL(getdomainname)(name, n);
+	r = REAL(getdomainname)(name, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __getdomainname_chk(char *name, size_t n, size_t space)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___getdomainname_chk, CLASS_shape, CALLER()))
+		return REAL(__getdomainname_chk)(name, n, space);
+	r = REAL(__getdomainname_chk)(name, n, space);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT long int gethostid(void)
+{
+	struct ev e;
+	long int r;
+	if (!shim_begin(&e, CALL_gethostid, CLASS_shape, CALLER()))
+		return REAL(gethostid)();
+	r = REAL(gethostid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getdtablesize(void)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getdtablesize, CLASS_shape, CALLER()))
+		return REAL(getdtablesize)();
+	r = REAL(getdtablesize)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_getcpu(void)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sched_getcpu, CLASS_shape, CALLER()))
+		return REAL(sched_getcpu)();
+	r = REAL(sched_getcpu)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getcpu(unsigned int *cpu, unsigned int *node)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getcpu, CLASS_shape, CALLER()))
+		return REAL(getcpu)(cpu, node);
+	r = REAL(getcpu)(cpu, node);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_outu(r,cpu));
+	e.f2 = (u64)(shim_outu(r,node));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_sched_getaffinity, CLASS_shape, CALLER()))
+		return REAL(sched_getaffinity)(pid, n, set);
+	e.inbuf = answer;
+	r = REAL(sched_getaffinity)(pid, n, set);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(n);
+	shim_input_cpus(&e, set, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_sched_setaffinity, CLASS_shape, CALLER()))
+		return REAL(sched_setaffinity)(pid, n, set);
+	e.inbuf = answer;
+	r = REAL(sched_setaffinity)(pid, n, set);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(n);
+	shim_input_cpus(&e, set, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_getaffinity_np(pthread_t thread, size_t n, cpu_set_t *set)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_pthread_getaffinity_np, CLASS_shape, CALLER()))
+		return REAL(pthread_getaffinity_np)(thread, n, set);
+	e.inbuf = answer;
+	r = REAL(pthread_getaffinity_np)(thread, n, set);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f2 = (u64)(n);
+	shim_input_cpus(&e, set, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_setaffinity_np(pthread_t thread, size_t n, const cpu_set_t *set)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_pthread_setaffinity_np, CLASS_shape, CALLER()))
+		return REAL(pthread_setaffinity_np)(thread, n, set);
+	e.inbuf = answer;
+	r = REAL(pthread_setaffinity_np)(thread, n, set);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f2 = (u64)(n);
+	shim_input_cpus(&e, set, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_getparam(pid_t pid, struct sched_param *p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sched_getparam, CLASS_shape, CALLER()))
+		return REAL(sched_getparam)(pid, p);
+	r = REAL(sched_getparam)(pid, p);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(shim_priority(r,p));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __sched_getparam(pid_t pid, struct sched_param *p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___sched_getparam, CLASS_shape, CALLER()))
+		return REAL(__sched_getparam)(pid, p);
+	r = REAL(__sched_getparam)(pid, p);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(shim_priority(r,p));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_setparam(pid_t pid, const struct sched_param *p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sched_setparam, CLASS_shape, CALLER()))
+		return REAL(sched_setparam)(pid, p);
+	r = REAL(sched_setparam)(pid, p);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(shim_priority(r,p));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_getscheduler(pid_t pid)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sched_getscheduler, CLASS_shape, CALLER()))
+		return REAL(sched_getscheduler)(pid);
+	r = REAL(sched_getscheduler)(pid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __sched_getscheduler(pid_t pid)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___sched_getscheduler, CLASS_shape, CALLER()))
+		return REAL(__sched_getscheduler)(pid);
+	r = REAL(__sched_getscheduler)(pid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_setscheduler(pid_t pid, int policy, const struct sched_param *p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sched_setscheduler, CLASS_shape, CALLER()))
+		return REAL(sched_setscheduler)(pid, policy, p);
+	r = REAL(sched_setscheduler)(pid, policy, p);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(policy);
+	e.f3 = (u64)(shim_priority(r<0?-1:0,p));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __sched_setscheduler(pid_t pid, int policy, const struct sched_param *p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___sched_setscheduler, CLASS_shape, CALLER()))
+		return REAL(__sched_setscheduler)(pid, policy, p);
+	r = REAL(__sched_setscheduler)(pid, policy, p);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(policy);
+	e.f3 = (u64)(shim_priority(r<0?-1:0,p));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_rr_get_interval(pid_t pid, struct timespec *ts)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sched_rr_get_interval, CLASS_shape, CALLER()))
+		return REAL(sched_rr_get_interval)(pid, ts);
+	r = REAL(sched_rr_get_interval)(pid, ts);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(shim_timespec_ns(r,ts));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_get_priority_max(int policy)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sched_get_priority_max, CLASS_shape, CALLER()))
+		return REAL(sched_get_priority_max)(policy);
+	r = REAL(sched_get_priority_max)(policy);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(policy);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __sched_get_priority_max(int policy)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___sched_get_priority_max, CLASS_shape, CALLER()))
+		return REAL(__sched_get_priority_max)(policy);
+	r = REAL(__sched_get_priority_max)(policy);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(policy);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sched_get_priority_min(int policy)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sched_get_priority_min, CLASS_shape, CALLER()))
+		return REAL(sched_get_priority_min)(policy);
+	r = REAL(sched_get_priority_min)(policy);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(policy);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __sched_get_priority_min(int policy)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___sched_get_priority_min, CLASS_shape, CALLER()))
+		return REAL(__sched_get_priority_min)(policy);
+	r = REAL(__sched_get_priority_min)(policy);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(policy);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getpriority(__priority_which_t which, id_t who)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getpriority, CLASS_shape, CALLER()))
+		return REAL(getpriority)(which, who);
+	r = REAL(getpriority)(which, who);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(which);
+	e.f2 = (u64)(who);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setpriority(__priority_which_t which, id_t who, int priority)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setpriority, CLASS_shape, CALLER()))
+		return REAL(setpriority)(which, who, priority);
+	r = REAL(setpriority)(which, who, priority);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(which);
+	e.f2 = (u64)(who);
+	e.f3 = (u64)(priority);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int nice(int inc)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_nice, CLASS_shape, CALLER()))
+		return REAL(nice)(inc);
+	r = REAL(nice)(inc);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(inc);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getrlimit(__rlimit_resource_t what, struct rlimit *lim)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getrlimit, CLASS_shape, CALLER()))
+		return REAL(getrlimit)(what, lim);
+	r = REAL(getrlimit)(what, lim);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(what);
+	e.f2 = (u64)(shim_limit(r,lim,0));
+	e.f3 = (u64)(shim_limit(r,lim,1));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getrlimit64(__rlimit_resource_t what, struct rlimit64 *lim)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getrlimit64, CLASS_shape, CALLER()))
+		return REAL(getrlimit64)(what, lim);
+	r = REAL(getrlimit64)(what, lim);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(what);
+	e.f2 = (u64)(shim_limit(r,lim,0));
+	e.f3 = (u64)(shim_limit(r,lim,1));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setrlimit(__rlimit_resource_t what, const struct rlimit *lim)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setrlimit, CLASS_shape, CALLER()))
+		return REAL(setrlimit)(what, lim);
+	r = REAL(setrlimit)(what, lim);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(what);
+	e.f2 = (u64)(shim_limit(r,lim,0));
+	e.f3 = (u64)(shim_limit(r,lim,1));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setrlimit64(__rlimit_resource_t what, const struct rlimit64 *lim)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setrlimit64, CLASS_shape, CALLER()))
+		return REAL(setrlimit64)(what, lim);
+	r = REAL(setrlimit64)(what, lim);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(what);
+	e.f2 = (u64)(shim_limit(r,lim,0));
+	e.f3 = (u64)(shim_limit(r,lim,1));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int prlimit(pid_t pid, __rlimit_resource_t what, const struct rlimit *set, struct rlimit *old)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_prlimit, CLASS_shape, CALLER()))
+		return REAL(prlimit)(pid, what, set, old);
+	e.inbuf = answer;
+	r = REAL(prlimit)(pid, what, set, old);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(what);
+	shim_input_limits(&e, set, old);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int prlimit64(pid_t pid, __rlimit_resource_t what, const struct rlimit64 *set, struct rlimit64 *old)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_prlimit64, CLASS_shape, CALLER()))
+		return REAL(prlimit64)(pid, what, set, old);
+	e.inbuf = answer;
+	r = REAL(prlimit64)(pid, what, set, old);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	e.f2 = (u64)(what);
+	shim_input_limits(&e, set, old);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t getpid(void)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_getpid, CLASS_shape, CALLER()))
+		return REAL(getpid)();
+	r = REAL(getpid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t __getpid(void)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL___getpid, CLASS_shape, CALLER()))
+		return REAL(__getpid)();
+	r = REAL(__getpid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t getppid(void)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_getppid, CLASS_shape, CALLER()))
+		return REAL(getppid)();
+	r = REAL(getppid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t gettid(void)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_gettid, CLASS_shape, CALLER()))
+		return REAL(gettid)();
+	r = REAL(gettid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t getpgrp(void)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_getpgrp, CLASS_shape, CALLER()))
+		return REAL(getpgrp)();
+	r = REAL(getpgrp)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT uid_t getuid(void)
+{
+	struct ev e;
+	uid_t r;
+	if (!shim_begin(&e, CALL_getuid, CLASS_shape, CALLER()))
+		return REAL(getuid)();
+	r = REAL(getuid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT uid_t geteuid(void)
+{
+	struct ev e;
+	uid_t r;
+	if (!shim_begin(&e, CALL_geteuid, CLASS_shape, CALLER()))
+		return REAL(geteuid)();
+	r = REAL(geteuid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT gid_t getgid(void)
+{
+	struct ev e;
+	gid_t r;
+	if (!shim_begin(&e, CALL_getgid, CLASS_shape, CALLER()))
+		return REAL(getgid)();
+	r = REAL(getgid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT gid_t getegid(void)
+{
+	struct ev e;
+	gid_t r;
+	if (!shim_begin(&e, CALL_getegid, CLASS_shape, CALLER()))
+		return REAL(getegid)();
+	r = REAL(getegid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t getpgid(pid_t pid)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_getpgid, CLASS_shape, CALLER()))
+		return REAL(getpgid)(pid);
+	r = REAL(getpgid)(pid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t __getpgid(pid_t pid)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL___getpgid, CLASS_shape, CALLER()))
+		return REAL(__getpgid)(pid);
+	r = REAL(__getpgid)(pid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t getsid(pid_t pid)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_getsid, CLASS_shape, CALLER()))
+		return REAL(getsid)(pid);
+	r = REAL(getsid)(pid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(pid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getresuid(uid_t *real, uid_t *effective, uid_t *saved)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getresuid, CLASS_shape, CALLER()))
+		return REAL(getresuid)(real, effective, saved);
+	r = REAL(getresuid)(real, effective, saved);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_out32(r,real));
+	e.f2 = (u64)(shim_out32(r,effective));
+	e.f3 = (u64)(shim_out32(r,saved));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getresgid(gid_t *real, gid_t *effective, gid_t *saved)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getresgid, CLASS_shape, CALLER()))
+		return REAL(getresgid)(real, effective, saved);
+	r = REAL(getresgid)(real, effective, saved);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_out32(r,real));
+	e.f2 = (u64)(shim_out32(r,effective));
+	e.f3 = (u64)(shim_out32(r,saved));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getgroups(int n, gid_t list[])
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_getgroups, CLASS_shape, CALLER()))
+		return REAL(getgroups)(n, list);
+	e.inbuf = answer;
+	r = REAL(getgroups)(n, list);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_input_groups(&e, list, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __getgroups_chk(int n, gid_t *list, size_t space)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL___getgroups_chk, CLASS_shape, CALLER()))
+		return REAL(__getgroups_chk)(n, list, space);
+	e.inbuf = answer;
+	r = REAL(__getgroups_chk)(n, list, space);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_input_groups(&e, list, n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT char * getlogin(void)
+{
+	struct ev e;
+	char * r;
+	if (!shim_begin(&e, CALL_getlogin, CLASS_shape, CALLER()))
+		return REAL(getlogin)();
+	r = REAL(getlogin)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_tail_text(&e, r, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getlogin_r(char *name, size_t n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getlogin_r, CLASS_shape, CALLER()))
+		return REAL(getlogin_r)(name, n);
+	r = REAL(getlogin_r)(name, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __getlogin_r_chk(char *name, size_t n, size_t space)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___getlogin_r_chk, CLASS_shape, CALLER()))
+		return REAL(__getlogin_r_chk)(name, n, space);
+	r = REAL(__getlogin_r_chk)(name, n, space);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __ttyname_r_chk(int fd, char *name, size_t n, size_t space)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___ttyname_r_chk, CLASS_shape, CALLER()))
+		return REAL(__ttyname_r_chk)(fd, name, n, space);
+	r = REAL(__ttyname_r_chk)(fd, name, n, space);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_fd(e.t, fd);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct passwd * getpwnam(const char *name)
+{
+	struct ev e;
+	struct passwd * r;
+	if (!shim_begin(&e, CALL_getpwnam, CLASS_shape, CALLER()))
+		return REAL(getpwnam)(name);
+	shim_pre_nested(&e);
+	r = REAL(getpwnam)(name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(shim_pw_uid(r));
+	shim_tail_text(&e, name, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct passwd * getpwuid(uid_t uid)
+{
+	struct ev e;
+	struct passwd * r;
+	if (!shim_begin(&e, CALL_getpwuid, CLASS_shape, CALLER()))
+		return REAL(getpwuid)(uid);
+	shim_pre_nested(&e);
+	r = REAL(getpwuid)(uid);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(uid);
+	shim_tail_text(&e, shim_pw_name(r), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getpwnam_r(const char *restrict name, struct passwd *restrict buf, char *restrict space, size_t n, struct passwd **restrict p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getpwnam_r, CLASS_shape, CALLER()))
+		return REAL(getpwnam_r)(name, buf, space, n, p);
+	shim_pre_nested(&e);
+	r = REAL(getpwnam_r)(name, buf, space, n, p);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(shim_pw_uid(r==0?*p:0));
+	shim_tail_text(&e, name, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getpwuid_r(uid_t uid, struct passwd *restrict buf, char *restrict space, size_t n, struct passwd **restrict p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getpwuid_r, CLASS_shape, CALLER()))
+		return REAL(getpwuid_r)(uid, buf, space, n, p);
+	shim_pre_nested(&e);
+	r = REAL(getpwuid_r)(uid, buf, space, n, p);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(uid);
+	shim_tail_text(&e, shim_pw_name(r==0?*p:0), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct group * getgrnam(const char *name)
+{
+	struct ev e;
+	struct group * r;
+	if (!shim_begin(&e, CALL_getgrnam, CLASS_shape, CALLER()))
+		return REAL(getgrnam)(name);
+	shim_pre_nested(&e);
+	r = REAL(getgrnam)(name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(shim_gr_gid(r));
+	shim_tail_text(&e, name, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct group * getgrgid(gid_t gid)
+{
+	struct ev e;
+	struct group * r;
+	if (!shim_begin(&e, CALL_getgrgid, CLASS_shape, CALLER()))
+		return REAL(getgrgid)(gid);
+	shim_pre_nested(&e);
+	r = REAL(getgrgid)(gid);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	e.f1 = (u64)(gid);
+	shim_tail_text(&e, shim_gr_name(r), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getgrnam_r(const char *restrict name, struct group *restrict buf, char *restrict space, size_t n, struct group **restrict p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getgrnam_r, CLASS_shape, CALLER()))
+		return REAL(getgrnam_r)(name, buf, space, n, p);
+	shim_pre_nested(&e);
+	r = REAL(getgrnam_r)(name, buf, space, n, p);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(shim_gr_gid(r==0?*p:0));
+	shim_tail_text(&e, name, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getgrgid_r(gid_t gid, struct group *restrict buf, char *restrict space, size_t n, struct group **restrict p)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getgrgid_r, CLASS_shape, CALLER()))
+		return REAL(getgrgid_r)(gid, buf, space, n, p);
+	shim_pre_nested(&e);
+	r = REAL(getgrgid_r)(gid, buf, space, n, p);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(gid);
+	shim_tail_text(&e, shim_gr_name(r==0?*p:0), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getgrouplist(const char *user, gid_t group, gid_t *groups, int *n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getgrouplist, CLASS_shape, CALLER()))
+		return REAL(getgrouplist)(user, group, groups, n);
+	shim_pre_nested(&e);
+	r = REAL(getgrouplist)(user, group, groups, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(group);
+	shim_tail_text(&e, user, PART_STR);
+	shim_done(&e);
+	return r;
+}
