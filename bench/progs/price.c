@@ -2,10 +2,13 @@
  *
  * Prints one line a loop: its name and nanoseconds per call (the least of REPS rounds, as everything that disturbs
  * only adds). The clock is asked by a raw system call, so that the measurement itself is not intercepted.
+ *
+ *	price [CALLS [REPS [LOOP [CPU]]]]
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +87,12 @@ int main(int argc, char **argv)
 {
 	long total = argc > 1 ? atol(argv[1]) : 4000000, reps = argc > 2 ? atol(argv[2]) : 8;
 	const char *only = argc > 3 ? argv[3] : "";
+	if (argc > 4) {
+		cpu_set_t one;
+		CPU_ZERO(&one);
+		CPU_SET(atoi(argv[4]), &one);
+		sched_setaffinity(0, sizeof one, &one);
+	}
 	null_fd = open("/dev/null", O_WRONLY);
 	zero_fd = open("/dev/zero", O_RDONLY);
 	for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
