@@ -57,8 +57,7 @@ const (
 //	                             a pointer (1, or -errno for NULL), a number as it is, nothing. Default: errno
 //	obj KIND EXPR                the object: KIND is fd, path, mutex, …: shim_obj_KIND(t, EXPR)
 //	f1|f2|f3 NAME[=EXPR]         a predicted number; EXPR defaults to NAME
-//	seq [always]                 the event has a place in its object's order (hand-written wrappers only): when it
-//	                             succeeded, or always
+//	seq                          the event has a place in its object's order (hand-written wrappers only)
 //	path NAME[=EXPR]             tail: a path, P
 //	num NAME[=EXPR]              tail: a number, V
 //	snum NAME[=EXPR]             tail: a signed number, Z

@@ -42,8 +42,9 @@ const (
 const EvMore = 1 // the mask byte follows
 
 // Bits of an event's mask byte. Fields follow in this order: V duration first, then what is not as predicted:
-// ret, f1, f2 and f3 are predicted to be the key's last ones, seq to be the key's last + 1 (calls without order
-// have none); each is written as Z(actual - predicted).
+// ret, f1, f2 and f3 are predicted to be the key's last ones; seq to be the key's last place + 1, or 0 before the key
+// has had one (calls without order never have; one that took none, as a failed try, has 0). Each is written as
+// Z(actual - predicted).
 const (
 	MaskRet  = 1
 	MaskF1   = 2

@@ -76,7 +76,7 @@ type Slot struct {
 	Call   uint32 // call the thread is inside of, 0 when none (for status only)
 	Pad0   uint32
 	Begin  uint64 // ticks when it entered
-	Pads   [96]byte
+	Pads   [104]byte
 	Unused uint64
 }
 

@@ -209,7 +209,7 @@ void shim_commit(struct ev *e)
 			mask |= PROPHET_MaskF2;
 		if (e->f3 != was.f3)
 			mask |= PROPHET_MaskF3;
-		if (e->seq && e->seq != was.seq + 1)
+		if (e->seq != key_next(was.seq))
 			mask |= PROPHET_MaskSeq;
 		if (e->nparts)
 			mask |= PROPHET_MaskTail;
@@ -230,7 +230,7 @@ void shim_commit(struct ev *e)
 			if (mask & PROPHET_MaskF3)
 				p = put_z(p, (i64)(e->f3 - was.f3));
 			if (mask & PROPHET_MaskSeq)
-				p = put_z(p, (i64)(e->seq - (was.seq + 1)));
+				p = put_z(p, (i64)(e->seq - key_next(was.seq)));
 			if (mask & PROPHET_MaskTail)
 				p = put_tail(t, g, p, e, &path);
 			if (e->note) {

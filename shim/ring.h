@@ -136,6 +136,12 @@ static inline u32 key_slot(u64 obj, u64 sc)
 }
 _Static_assert(PROPHET_KeySlots == 512, "key_slot gives 9 bits");
 
+/* The place that a key predicts: the one after its last, none before its first. */
+static inline u64 key_next(u64 seq)
+{
+	return seq + (seq != 0);
+}
+
 static inline u64 key_sc(void *pc, u32 call)
 {
 	return (u64)pc << 16 | call;

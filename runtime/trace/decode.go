@@ -160,6 +160,7 @@ func (d *Decoder) event(r *Record, k *key) bool {
 	}
 	d.row = k.row
 	d.inputs = 0
+	r.Seq = nextSeq(k.seq)
 	if t&cabi.EvMore != 0 && !d.more(r, k) {
 		return false
 	}
@@ -169,16 +170,22 @@ func (d *Decoder) event(r *Record, k *key) bool {
 	}
 	r.Row, r.Call, r.PC, r.Obj = k.row, k.call, k.pc, k.obj
 	r.Ret, r.F = k.ret, k.f
-	r.Seq = 0
-	if r.Mask&cabi.MaskSeq != 0 || k.row != nil && k.row.Seq && (k.ret == 0 || k.row.placed(k.ret)) {
-		k.seq++ // more added what differs from that
-		r.Seq = k.seq
+	if r.Seq != 0 {
+		k.seq = r.Seq
 	}
 	d.events++
 	return true
 }
 
-// more reads the mask and what it names.
+// nextSeq is the place that a key predicts: the one after its last, none before its first.
+func nextSeq(last uint64) uint64 {
+	if last == 0 {
+		return 0
+	}
+	return last + 1
+}
+
+// more reads the mask and what it names. r.Seq is as predicted when it is called.
 func (d *Decoder) more(r *Record, k *key) bool {
 	c := &d.c
 	m := c.byte()
@@ -201,7 +208,7 @@ func (d *Decoder) more(r *Record, k *key) bool {
 			k.f[2] += c.z()
 		}
 		if m&cabi.MaskSeq != 0 {
-			k.seq += uint64(c.z())
+			r.Seq += uint64(c.z())
 		}
 	}
 	if m&cabi.MaskTail != 0 {

@@ -28,7 +28,7 @@
 //	event = V(FirstKey+key) V(dt<<1|EvMore) [mask byte, [V duration], fields]
 //
 // begin = cursor+dt, end = begin+duration (none: 0), and the cursor moves to end. A field that is not in the mask is as
-// predicted: ret, f1, f2 and f3 as the key's last ones, seq the key's last plus one where the row has `seq`. The tail
+// predicted: ret, f1, f2 and f3 as the key's last ones, seq the key's last place plus one, none before it has had one. The tail
 // holds what the row's path, num, snum and str steps say, in their order. Records of input data (TagHash,
 // TagData, TagBigData, TagInput) belong to the event right before them.
 //

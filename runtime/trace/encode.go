@@ -90,7 +90,7 @@ func (e *Encoder) Event(r *Record) {
 	set(cabi.MaskF1, r.F[0] != s.f[0])
 	set(cabi.MaskF2, r.F[1] != s.f[1])
 	set(cabi.MaskF3, r.F[2] != s.f[2])
-	set(cabi.MaskSeq, r.Seq != 0 && r.Seq != s.seq+1)
+	set(cabi.MaskSeq, r.Seq != nextSeq(s.seq))
 	set(cabi.MaskTail, len(r.Tail) > 0)
 	set(cabi.MaskNote, r.Note != 0)
 	begin := max(r.Begin, e.now)
@@ -117,7 +117,7 @@ func (e *Encoder) Event(r *Record) {
 			}
 		}
 		if mask&cabi.MaskSeq != 0 {
-			b = AppendZ(b, int64(r.Seq-(s.seq+1)))
+			b = AppendZ(b, int64(r.Seq-nextSeq(s.seq)))
 		}
 		if mask&cabi.MaskTail != 0 {
 			b = AppendS(b, r.Tail)

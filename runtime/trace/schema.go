@@ -54,10 +54,8 @@ type Row struct {
 	Writes bool
 	Random bool
 
-	always bool   // has a place in its object's order whatever it returned
-	wait   bool   // a condition wait
-	open   string // what is printed before the arguments: the name and a bracket
-	addrs  [3]bool
+	open  string // what is printed before the arguments: the name and a bracket
+	addrs [3]bool
 }
 
 // rows is the table by ID; nil where no call has that ID.
@@ -91,7 +89,7 @@ func RowOf(call uint64) *Row {
 }
 
 func parseRow(c *cabi.Call) *Row {
-	r := &Row{Call: c, open: c.Name + "(", wait: strings.Contains(c.Name, "cond_") || strings.Contains(c.Name, "cnd_")}
+	r := &Row{Call: c, open: c.Name + "("}
 	for _, step := range strings.Split(c.Rec, ";") {
 		w := strings.Fields(step)
 		if len(w) == 0 {
@@ -112,7 +110,6 @@ func parseRow(c *cabi.Call) *Row {
 			r.addrs[i] = arg == "addr" || strings.HasSuffix(arg, "addr")
 		case "seq":
 			r.Seq = true
-			r.always = arg == "always"
 		case "path":
 			r.Tail = append(r.Tail, FieldSpec{arg, FieldPath})
 		case "num":
@@ -132,25 +129,6 @@ func parseRow(c *cabi.Call) *Row {
 		}
 	}
 	return r
-}
-
-// placed reports whether an event of a row with order, whose result is not 0, took a place in its object's order though
-// its sequence number was as predicted: one that failed took none. A condition wait that timed out did, as the
-// mutex is held again; so did the taker of a robust mutex whose owner died.
-func (r *Row) placed(ret int64) bool {
-	if r.always {
-		return true
-	}
-	const ownerDead, timedOut = 130, 110
-	switch r.Ret {
-	case RetErr:
-		return ret < 0 || ret == ownerDead || ret == timedOut && r.wait
-	case RetInt:
-		return ret < 0 || r.wait
-	case RetErrno:
-		return ret >= 0
-	}
-	return true
 }
 
 var objNames = [...]string{"", "mutex", "rwlock", "cond", "barrier", "sem", "spin", "once", "guard", "stdio", "fd", "path",
