@@ -175,10 +175,10 @@ struct slot {
 	uint32_t call;
 	uint32_t pad0;
 	uint64_t begin;
-	uint8_t pads[96];
+	uint8_t pads[104];
 	uint64_t unused;
 };
-_Static_assert(sizeof(struct slot) == 184, "slot");
+_Static_assert(sizeof(struct slot) == 192, "slot");
 _Static_assert(offsetof(struct slot, owner) == 0, "slot.Owner");
 _Static_assert(offsetof(struct slot, tid) == 4, "slot.TID");
 _Static_assert(offsetof(struct slot, uid) == 8, "slot.UID");
@@ -194,7 +194,7 @@ _Static_assert(offsetof(struct slot, call) == 64, "slot.Call");
 _Static_assert(offsetof(struct slot, pad0) == 68, "slot.Pad0");
 _Static_assert(offsetof(struct slot, begin) == 72, "slot.Begin");
 _Static_assert(offsetof(struct slot, pads) == 80, "slot.Pads");
-_Static_assert(offsetof(struct slot, unused) == 176, "slot.Unused");
+_Static_assert(offsetof(struct slot, unused) == 184, "slot.Unused");
 
 struct delay {
 	uint32_t call;
