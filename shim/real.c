@@ -90,7 +90,7 @@ static void *look(const struct object *o, const char *name, u32 hash, const char
 		const ElfW(Sym) *s = o->sym + i;
 		if ((h | 1) == (hash | 1) && s->st_shndx != SHN_UNDEF && shim_same(o->str + s->st_name, name)) {
 			int type = ELF64_ST_TYPE(s->st_info), ok = 1;
-			if (version)
+			if (version && *version)
 				ok = !o->versym || shim_same(version_of(o, i), version);
 			else if (o->versym)
 				ok = !(o->versym[i] & 0x8000); /* hidden: not the default version */
@@ -110,6 +110,40 @@ extern const char __ehdr_start[] HIDDEN;
 
 static const struct link_map *last_at_start;
 
+/* Before we are relocated _r_debug has no address here. The program's own dynamic section knows it by then. */
+static COLD const struct link_map *maps_of_program(void)
+{
+	u64 aux[2], n, base = 0;
+	const ElfW(Phdr) *ph = 0, *p;
+	const ElfW(Dyn) * d;
+	long fd = sys(SYS_openat, -100 /* AT_FDCWD */, "/proc/self/auxv", 02000000 /* O_RDONLY | O_CLOEXEC */, 0);
+	if (fd < 0)
+		return 0;
+	for (n = 0; sys(SYS_read, fd, aux, sizeof aux) == sizeof aux && aux[0] != AT_NULL;) {
+		if (aux[0] == AT_PHDR)
+			ph = (const void *)aux[1];
+		else if (aux[0] == AT_PHNUM)
+			n = aux[1];
+	}
+	sys(SYS_close, fd);
+	for (p = ph; ph && p < ph + n; p++)
+		if (p->p_type == PT_PHDR)
+			base = (u64)ph - p->p_vaddr;
+	for (p = ph; ph && p < ph + n; p++)
+		if (p->p_type == PT_DYNAMIC)
+			for (d = (const void *)(base + p->p_vaddr); d->d_tag != DT_NULL; d++)
+				if (d->d_tag == DT_DEBUG && d->d_un.d_ptr)
+					return ((const struct r_debug *)d->d_un.d_ptr)->r_map;
+	return 0;
+}
+
+static const struct link_map *maps(void)
+{
+	const struct r_debug *d = &_r_debug;
+	__asm__("" : "+r"(d)); /* the compiler knows that it cannot be NULL */
+	return likely(d != 0) ? d->r_map : maps_of_program();
+}
+
 void shim_scope_fix(void)
 {
 	const struct link_map *m;
@@ -122,15 +156,15 @@ void *shim_find(const char *name, const char *version)
 {
 	u32 hash = 5381;
 	const char *c;
-	const struct link_map *m, *us = 0;
+	const struct link_map *m, *us = 0, *all = maps();
 	int round;
 	for (c = name; *c; c++)
 		hash = hash * 33 + (u8)*c;
-	for (m = _r_debug.r_map; m; m = m->l_next)
+	for (m = all; m; m = m->l_next)
 		if (m->l_addr == (ElfW(Addr))__ehdr_start)
 			us = m;
 	for (round = 0; round < 2; round++)
-		for (m = round || !us ? _r_debug.r_map : us->l_next; m && !(round && m == us); m = m->l_next) {
+		for (m = round || !us ? all : us->l_next; m && !(round && m == us); m = m->l_next) {
 			struct object o;
 			void *f;
 			if (m != us && !shim_starts(m->l_name, "linux-vdso") && describe(m, &o) && (f = look(&o, name, hash, version)))
@@ -141,14 +175,24 @@ void *shim_find(const char *name, const char *version)
 	return 0;
 }
 
-struct call_name {
-	const char *name, *version, *stub;
-};
-static const struct call_name names[CALLS_MAX] = {
-#define CALL_NAME(id, name, version) [id] = {name, version, 0},
+/* Names and versions without a pointer: an IFUNC resolver of another library may call us before we are relocated. */
+static const struct call_text {
+#define CALL_NAME(id, name, version) char name_##id[sizeof name], version_##id[sizeof version];
+#include "zcallnames.h"
+#undef CALL_NAME
+} call_text = {
+#define CALL_NAME(id, name, version) name, version,
 #include "zcallnames.h"
 #undef CALL_NAME
 };
+static const struct {
+	u16 name, version;
+} call_name[CALLS_MAX] = {
+#define CALL_NAME(id, name, version) [id] = {offsetof(struct call_text, name_##id), offsetof(struct call_text, version_##id)},
+#include "zcallnames.h"
+#undef CALL_NAME
+};
+_Static_assert(sizeof call_text < 65536, "offsets have 16 bits");
 
 static long missing(void)
 {
@@ -158,8 +202,8 @@ static long missing(void)
 
 void *shim_resolve(u32 call)
 {
-	const struct call_name *n = &names[call];
-	void *f = shim_find(n->name, n->version);
+	const char *text = (const char *)&call_text;
+	void *f = shim_find(text + call_name[call].name, text + call_name[call].version);
 	if (!f) {
 		/* The program called a function that only we export here: its own libc lacks it, and so does it.
 		 * The honest answer is the one an older kernel gives. */

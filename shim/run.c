@@ -75,7 +75,7 @@ static void take_back(u64 set)
 	sys(SYS_rt_sigtimedwait, &set, 0, &now, 8);
 }
 
-#define SIGSET(sig) (1ull << ((sig) - 1))
+#define SIGSET(sig) (1ull << ((sig)-1))
 
 /* Nobody may read standard error, or nobody may read it any more. */
 static void say_quietly(const char *b, u64 len)
@@ -635,7 +635,10 @@ static void write_meta(int argc, char **argv)
 	}
 	shim_putjson(&t, b);
 	shim_put(&t, "},\n  \"options\": {\"inputs\": ");
-	shim_putjson(&t, shim_ctl.inputs == PROPHET_InputsNone ? "none" : shim_ctl.inputs == PROPHET_InputsHash ? "hash" : shim_ctl.inputs == PROPHET_InputsFull ? "full" : "default");
+	shim_putjson(&t, shim_ctl.inputs == PROPHET_InputsNone	 ? "none"
+			 : shim_ctl.inputs == PROPHET_InputsHash ? "hash"
+			 : shim_ctl.inputs == PROPHET_InputsFull ? "full"
+								 : "default");
 	shim_put(&t, ", \"level\": ");
 	shim_putjson(&t, shim_ctl.level == 0 ? "off" : shim_ctl.level == ORDER_LEVEL ? "order" : "full");
 	shim_put(&t, shim_ctl.serial ? ", \"serial\": true" : ", \"serial\": false");
@@ -780,7 +783,9 @@ static int make_default(const char *program, int refused)
 		shim_put(&t, name);
 		r = make_named(at);
 		if (r == 0)
-			shim_say(refused ? "the trace cannot be made where PROPHET_TRACE says, recording to" : "cannot write where the program was started, recording to", shim_run.dir, 0);
+			shim_say(refused ? "the trace cannot be made where PROPHET_TRACE says, recording to"
+					 : "cannot write where the program was started, recording to",
+				 shim_run.dir, 0);
 	}
 	return r;
 }

@@ -20,7 +20,7 @@ static int (*choose(void))(void)
 	close(fd);
 	return answer;
 }
-int chosen(void) __attribute__((ifunc("choose")));
+static int chosen(void) __attribute__((ifunc("choose")));
 
 __attribute__((constructor(101))) static void first(void)
 {

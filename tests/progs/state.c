@@ -17,7 +17,7 @@
 
 static void status(void)
 {
-	static const char *wanted[] = {"Threads", "SigQ", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Seccomp", "Uid", "Gid", "FDSize"};
+	static const char *wanted[] = {"Threads", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt", "CapEff", "NoNewPrivs", "Seccomp", "Uid", "Gid", "FDSize"};
 	char line[512];
 	size_t i;
 	FILE *f = fopen("/proc/self/status", "r");

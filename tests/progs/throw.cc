@@ -17,7 +17,11 @@ static void init()
 }
 
 struct Guarded {
-	Guarded() { if (++count < 3) throw count; }
+	Guarded()
+	{
+		if (++count < 3)
+			throw count;
+	}
 	static int count;
 };
 int Guarded::count;
@@ -49,7 +53,10 @@ int main()
 	int n = 0;
 	for (int i = 0; i < 4; i++) {
 		try {
-			std::call_once(flag, [&] { if (++n < 2) throw 1; });
+			std::call_once(flag, [&] {
+				if (++n < 2)
+					throw 1;
+			});
 			std::printf("call_once %d\n", n);
 		} catch (int) {
 			std::printf("call_once threw\n");

@@ -57,11 +57,7 @@ func callNames() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(banner)
 	for _, c := range intercepted() {
-		version := "0"
-		if c.Version != "" {
-			version = fmt.Sprintf("%q", c.Version)
-		}
-		fmt.Fprintf(&b, "CALL_NAME(CALL_%s, \"%s\", %s)\n", ident(c), c.Name, version)
+		fmt.Fprintf(&b, "CALL_NAME(CALL_%s, %q, %q)\n", ident(c), c.Name, c.Version)
 	}
 	return b.Bytes(), nil
 }
