@@ -394,30 +394,29 @@ static void flight_land(void)
 	}
 }
 
+/* The file of this run in the per-user directory that ends in `suffix`. */
+static const char *shm_file(char *buf, u32 cap, const char *suffix)
+{
+	struct text t;
+	shim_text(&t, buf, cap);
+	shim_put(&t, shim_run.shm);
+	shim_put(&t, suffix);
+	return buf;
+}
+
 void shim_run_left(void)
 {
+	static const char *const suffixes[] = {".rings", ".dir", ".flight"};
+	char path[300];
 	u64 mask;
-	if (__atomic_load_n(&shim_ctl.live, __ATOMIC_ACQUIRE) || !shim_run.shm[0] || rings.fd < 0)
+	u32 i, n = shim_ctl.flight ? 3 : 2;
+	if (__atomic_load_n(&shim_ctl.live, __ATOMIC_ACQUIRE) || rings.fd < 0)
 		return;
 	shim_block(&mask);
-	if (shim_ctl.flight) {
+	if (shim_ctl.flight)
 		flight_land();
-		shim_run.shm[shim_len(shim_run.shm) - 6] = 0;
-		{
-			char path[300];
-			struct text t;
-			shim_text(&t, path, sizeof path);
-			shim_put(&t, shim_run.shm);
-			shim_put(&t, ".flight");
-			sys(SYS_unlinkat, AT_FDCWD, path, 0);
-			shim_text(&t, path, sizeof path);
-			shim_put(&t, shim_run.shm);
-			shim_put(&t, ".rings");
-			sys(SYS_unlinkat, AT_FDCWD, path, 0);
-		}
-	} else {
-		sys(SYS_unlinkat, AT_FDCWD, shim_run.shm, 0);
-	}
+	for (i = 0; i < n; i++)
+		sys(SYS_unlinkat, AT_FDCWD, shm_file(path, sizeof path, suffixes[i]), 0);
 	shim_unblock(&mask);
 }
 
@@ -672,40 +671,36 @@ static int shm_dir(struct text *t)
 	return S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077) ? 0 : -EPERM;
 }
 
+/* `.dir` links to the trace, so that what a killed run left can be told from what a live one needs. */
 static void rings_open(int create)
 {
 	struct text t;
+	char path[300];
 	long fd;
-	if (shm_dir(&t)) {
-		rings.fd = -1;
+	rings.fd = -1;
+	if (shm_dir(&t))
 		return;
-	}
 	shim_put(&t, "/");
 	shim_putx(&t, shim_ctl.tag, 16);
-	shim_put(&t, ".rings");
-	fd = sys(SYS_openat, AT_FDCWD, shim_run.shm, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0) {
-		rings.fd = -1;
+	fd = sys(SYS_openat, AT_FDCWD, shm_file(path, sizeof path, ".rings"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
 		return;
-	}
 	keep(&rings, (int)fd);
-	if (shim_ctl.flight) {
-		t.len -= 6;
-		shim_put(&t, ".flight");
-		fd = sys(SYS_openat, AT_FDCWD, shim_run.shm, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
-		if (fd >= 0) {
-			long p = sys(SYS_fallocate, fd, 0, 0, shim_ctl.flight);
-			if (p == 0)
-				p = sys(SYS_mmap, 0, shim_ctl.flight, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-			flight = p < 0 && p > -4096 ? 0 : p ? (u8 *)p : 0;
-			sys(SYS_close, fd);
-		}
-		if (!flight) {
-			shim_say("no shared memory for the flight recorder, recording to", shim_run.dir, 0);
-			shim_ctl.flight = 0;
-		}
-		t.len -= 7;
-		shim_put(&t, ".rings");
+	if (create)
+		sys(SYS_symlinkat, shim_run.dir, AT_FDCWD, shm_file(path, sizeof path, ".dir"));
+	if (!shim_ctl.flight)
+		return;
+	fd = sys(SYS_openat, AT_FDCWD, shm_file(path, sizeof path, ".flight"), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
+	if (fd >= 0) {
+		long p = sys(SYS_fallocate, fd, 0, 0, shim_ctl.flight);
+		if (p == 0)
+			p = sys(SYS_mmap, 0, shim_ctl.flight, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		flight = p < 0 && p > -4096 ? 0 : p ? (u8 *)p : 0;
+		sys(SYS_close, fd);
+	}
+	if (!flight) {
+		shim_say("no shared memory for the flight recorder, recording to", shim_run.dir, 0);
+		shim_ctl.flight = 0;
 	}
 }
 
