@@ -97,19 +97,19 @@ static inline __attribute__((always_inline)) void drew(struct thr *t, u32 which,
 	struct key *k = &t->keys[key_slot(id, sc)];
 	struct slot *s = t->slot;
 	u64 pos = s->pos;
-	u8 *p = t->ring + pos;
+	u8 *at = t->ring + (u32)pos, *p;
 	barrier();
 	dt = now - t->last;
-	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 | k->f2 | k->f3 || seq != key_next(k->seq) || ret == k->ret ||
-		     k->num >= 128 - PROPHET_FirstKey || dt >= 1u << 13 || pos > PROPHET_RingLimit)) {
+	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 | k->f2 | k->f3 || seq != k->seq + 1 || ret == k->ret ||
+		     k->num >= 128 - PROPHET_FirstKey || dt >= 1u << 13 || (u32)pos > PROPHET_RingLimit)) {
 		drew_late(t, call, pc, g, seq, ret, now);
 		return;
 	}
 	v = (u64)((PROPHET_FirstKey + k->num) << 1 | 1) | ((dt << 1 | PROPHET_EvMore) << 2 | 2) << 8 | (u64)PROPHET_MaskRet << 24;
-	__builtin_memcpy(p, &v, 8);
-	p = put_z(p + 4, ret - k->ret);
+	__builtin_memcpy(at, &v, 8);
+	p = put_z(at + 4, ret - k->ret);
 	t->last = now;
-	if (unlikely(!shim_commit_at(&s->pos, pos, (u64)(p - t->ring)))) {
+	if (unlikely(!shim_commit_at(&s->pos, pos, pos + (u64)(p - at)))) {
 		drew_late(t, call, pc, g, seq, ret, now);
 		return;
 	}
