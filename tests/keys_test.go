@@ -1,0 +1,17 @@
+package tests
+
+import (
+	"fmt"
+	"testing"
+)
+
+// The quick path of mutexes once took keys of two bytes for keys of one: redis under jemalloc, whose chunks had more than
+// 128 keys, left chunks that no reader could read.
+func TestManyKeys(t *testing.T) {
+	t.Parallel()
+	_, r := Same(t, Cmd{Argv: []string{prog(t, "keys")}})
+	f := sound(t, r.Trace)
+	if got := fmt.Sprintf("%d events\n", f.Calls["pthread_mutex_lock"]+f.Calls["pthread_mutex_unlock"]); got != r.Stdout {
+		t.Errorf("the trace has %sof a program that made %s", got, r.Stdout)
+	}
+}
