@@ -69,23 +69,28 @@ func decodeAddr(out []Field, b []byte) ([]Field, bool) {
 	if s.bad || len(s.b) != 0 {
 		return nil, false
 	}
-	const unix, inet, inet6 = 1, 2, 10
-	text := func(v string) ([]Field, bool) {
-		return append(out, Field{FieldSpec: FieldSpec{"addr", FieldStr}, Text: []byte(v)}), true
+	if text, ok := addrText(family, a); ok {
+		return append(out, Field{FieldSpec: FieldSpec{"addr", FieldStr}, Text: []byte(text)}), true
 	}
+	return append(out, Field{FieldSpec: FieldSpec{"family" + strconv.FormatUint(family, 10), FieldHex}, Text: a}), true
+}
+
+// addrText shows an address of a family that it knows.
+func addrText(family uint64, a []byte) (string, bool) {
+	const unix, inet, inet6 = 1, 2, 10
 	switch {
 	case family == inet && len(a) >= 6:
 		ip := netip.AddrFrom4([4]byte(a[2:6]))
-		return text(netip.AddrPortFrom(ip, uint16(a[0])<<8|uint16(a[1])).String())
+		return netip.AddrPortFrom(ip, uint16(a[0])<<8|uint16(a[1])).String(), true
 	case family == inet6 && len(a) >= 22:
 		ip := netip.AddrFrom16([16]byte(a[6:22]))
-		return text(netip.AddrPortFrom(ip, uint16(a[0])<<8|uint16(a[1])).String())
+		return netip.AddrPortFrom(ip, uint16(a[0])<<8|uint16(a[1])).String(), true
 	case family == unix:
 		n := len(a)
 		for n > 0 && a[n-1] == 0 {
 			n--
 		}
-		return text("unix:" + string(a[:n]))
+		return "unix:" + string(a[:n]), true
 	}
-	return append(out, Field{FieldSpec: FieldSpec{"family" + strconv.FormatUint(family, 10), FieldHex}, Text: a}), true
+	return "", false
 }
