@@ -98,6 +98,7 @@ struct ev {
 enum { DATA_NONE = 0, DATA_INLINE = 1, DATA_HASH = 2, DATA_BIG = 4, DATA_PIECES = 8 /* with INLINE: data is an iovec array */ };
 
 HIDDEN void shim_commit(struct ev *e);
+HIDDEN int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end);
 HIDDEN void shim_flush(struct thr *t, u32 flags);
 HIDDEN void shim_flush_for(struct thr *t); /* of another thread of this process */
 HIDDEN void shim_record(struct thr *t, const u8 *rec, u32 len);
@@ -147,68 +148,26 @@ static inline u64 key_sc(void *pc, u32 call)
 	return (u64)pc << 16 | call;
 }
 
-/* The fast path of an event: its key is known and has a number of one byte, there is room, the gap is short, and
- * nothing but numbers is to be written. 0: nothing is written, shim_commit does it. Most events are as predicted but
- * for their duration: those take one store. */
+/* The fast path of an event with two stamps: its key is known and predicts all but the duration, its number takes one
+ * byte, gap and duration two. One store, one commit; everything else is for shim_numbers. */
 static inline __attribute__((always_inline)) int shim_quick(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end)
 {
 	struct key *k = &t->keys[key_slot(obj, sc)];
 	struct slot *s = t->slot;
-	u64 pos = s->pos, dt, dur = end - begin, v;
+	u64 pos = s->pos, dt, dur = end - begin, v, odd;
 	u8 *p = t->ring + (u32)pos;
-	u32 n, mask = 0;
 	barrier();
 	dt = begin - t->last;
-	if (unlikely(k->idx != (obj ^ t->genx) || k->sc != sc || k->num >= 128 - PROPHET_FirstKey))
-		return 0;
-	if (unlikely(dt > shim_gap || dur > shim_gap || (u32)pos > PROPHET_RingLimit))
-		return 0;
-	*p = (u8)((PROPHET_FirstKey + k->num) << 1 | 1);
-	if (likely(!((u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3)) && dt < 1u << 13 && dur && dur < 1u << 14)) {
-		/* dt in two bytes, the mask, the duration in two: see put_v. */
-		v = (dt << 1 | PROPHET_EvMore) << 2 | 2 | PROPHET_MaskDuration << 16 | (dur << 2 | 2) << 24;
-		__builtin_memcpy(p + 1, &v, 8);
-		p += 6;
-	} else {
-		if (ret != k->ret)
-			mask |= PROPHET_MaskRet;
-		if (f1 != k->f1)
-			mask |= PROPHET_MaskF1;
-		if (f2 != k->f2)
-			mask |= PROPHET_MaskF2;
-		if (f3 != k->f3)
-			mask |= PROPHET_MaskF3;
-		if (dur)
-			mask |= PROPHET_MaskDuration;
-		v = dt << 1 | (mask != 0);
-		n = ((64 - (u32)__builtin_clzll(v | 1)) * 9 + 63) >> 6;
-		v = v << n | 1ull << (n - 1);
-		__builtin_memcpy(p + 1, &v, 8);
-		p += 1 + n;
-		if (mask) {
-			*p++ = (u8)mask;
-			if (dur)
-				p = put_v(p, dur);
-			if (mask & PROPHET_MaskRet)
-				p = put_z(p, ret - k->ret);
-			if (mask & PROPHET_MaskF1)
-				p = put_z(p, (i64)(f1 - k->f1));
-			if (mask & PROPHET_MaskF2)
-				p = put_z(p, (i64)(f2 - k->f2));
-			if (mask & PROPHET_MaskF3)
-				p = put_z(p, (i64)(f3 - k->f3));
-		}
-	}
+	odd = (k->idx ^ obj ^ t->genx) | (k->sc ^ sc) | (u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3) | dt >> 13 | dur >> 14 | (k->num & 96);
+	if (unlikely(odd || (u32)pos > PROPHET_RingLimit))
+		return shim_numbers(t, obj, sc, ret, f1, f2, f3, begin, end);
+	/* Key, dt in two bytes, the mask, the duration in two: see put_v. */
+	v = (u64)(k->num * 2 + (PROPHET_FirstKey << 1 | 1)) | (dt << 3 | PROPHET_EvMore << 2 | 2) << 8 | (u64)PROPHET_MaskDuration << 24 | (dur << 2 | 2) << 32;
+	__builtin_memcpy(p, &v, 8);
 	t->last = end;
-	if (unlikely(!shim_commit_at(&s->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)))))
-		return 0;
-	if (unlikely(mask)) {
-		k->ret = ret;
-		k->f1 = f1;
-		k->f2 = f2;
-		k->f3 = f3;
-	}
-	return 1;
+	if (likely(shim_commit_at(&s->pos, pos, pos + 6)))
+		return 1;
+	return 0;
 }
 
 #endif

@@ -968,6 +968,7 @@ static int run_open(char **envp, int argc, char **argv)
 	int r;
 	shim_run.envp = envp;
 	shim_run.pid = (u32)sys(SYS_getpid);
+	shim_ring_rate(shim_ticks_per_ms());
 	stderr_identity();
 	if (wiped_make())
 		return -ENOMEM;
