@@ -89,10 +89,10 @@ type counted struct{ reads, writes bool }
 // whatever the descriptor; recv and send do not.
 var kernelCounts = func() map[string]counted {
 	m := map[string]counted{}
-	for _, n := range []string{"read", "pread", "pread64", "readv", "preadv", "preadv64", "preadv2", "preadv64v2", "__read_chk", "__pread_chk", "__pread64_chk", "__read"} {
+	for _, n := range []string{"read", "pread", "pread64", "readv", "preadv", "preadv64", "preadv2", "preadv64v2", "__read_chk", "__pread_chk", "__pread64_chk", "__read", "__pread64", "_IO_file_read"} {
 		m[n] = counted{reads: true}
 	}
-	for _, n := range []string{"write", "pwrite", "pwrite64", "writev", "pwritev", "pwritev64", "pwritev2", "pwritev64v2", "__write"} {
+	for _, n := range []string{"write", "pwrite", "pwrite64", "writev", "pwritev", "pwritev64", "pwritev2", "pwritev64v2", "__write", "__pwrite64", "_IO_file_write"} {
 		m[n] = counted{writes: true}
 	}
 	for _, n := range []string{"sendfile", "sendfile64", "copy_file_range"} {
