@@ -74,7 +74,7 @@ type Slot struct {
 	State  uint32 // SlotLive …
 	Flags  uint32
 	Call   uint32 // call the thread is inside of, 0 when none (for status only)
-	Pad0   uint32
+	NS     uint32 // pid namespace that Owner is a number in, 0 when not known
 	Begin  uint64 // ticks when it entered
 	Pads   [104]byte
 	Unused uint64

@@ -173,7 +173,7 @@ struct slot {
 	uint32_t state;
 	uint32_t flags;
 	uint32_t call;
-	uint32_t pad0;
+	uint32_t ns;
 	uint64_t begin;
 	uint8_t pads[104];
 	uint64_t unused;
@@ -191,7 +191,7 @@ _Static_assert(offsetof(struct slot, start) == 48, "slot.Start");
 _Static_assert(offsetof(struct slot, state) == 56, "slot.State");
 _Static_assert(offsetof(struct slot, flags) == 60, "slot.Flags");
 _Static_assert(offsetof(struct slot, call) == 64, "slot.Call");
-_Static_assert(offsetof(struct slot, pad0) == 68, "slot.Pad0");
+_Static_assert(offsetof(struct slot, ns) == 68, "slot.NS");
 _Static_assert(offsetof(struct slot, begin) == 72, "slot.Begin");
 _Static_assert(offsetof(struct slot, pads) == 80, "slot.Pads");
 _Static_assert(offsetof(struct slot, unused) == 184, "slot.Unused");

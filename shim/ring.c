@@ -421,6 +421,17 @@ void shim_flush_for(struct thr *t)
 	shim_stream_write(seal(&head, copy + PROPHET_ChunkHeader, len, PROPHET_ChunkOnBehalf), PROPHET_ChunkHeader + len);
 }
 
+/* What a killed process left; nobody writes it any more. */
+void shim_flush_dead(struct slot *s)
+{
+	u8 *ring = (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader;
+	u64 len = (u32)s->pos;
+	if (len && len <= PROPHET_RingCap)
+		shim_stream_write(seal(s, ring, len, PROPHET_ChunkRecovered), PROPHET_ChunkHeader + len);
+	s->pos = 0;
+	s->state = PROPHET_SlotFree;
+}
+
 void shim_gather(u8 *to, const struct iovec *v, u64 len)
 {
 	for (; len; v++) {

@@ -101,6 +101,7 @@ HIDDEN void shim_commit(struct ev *e);
 HIDDEN int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end);
 HIDDEN void shim_flush(struct thr *t, u32 flags);
 HIDDEN void shim_flush_for(struct thr *t); /* of another thread of this process */
+HIDDEN void shim_flush_dead(struct slot *s); /* of a process that is no more */
 HIDDEN void shim_record(struct thr *t, const u8 *rec, u32 len);
 HIDDEN void shim_record_text(struct thr *t, const u8 *rec, u32 len, const char *text, u32 textlen);
 HIDDEN void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len); /* tag, dt to now, rest */

@@ -344,29 +344,94 @@ u64 *shim_known_files(void)
 	return (u64 *)(control_room + PROPHET_KnownAt);
 }
 
+/* n free slots in a row below the highest one that was ever used. */
+static int slots_again(u32 n, u32 *first)
+{
+	u32 *own = owners(), i, k, end = shim_ctl.slotsend;
+	if (end > PROPHET_SlotsMax)
+		end = PROPHET_SlotsMax;
+	for (i = shim_ctl.nextslot; i + n <= end; i += k + 1) {
+		for (k = 0; k < n && !own[i + k]; k++) {
+			u32 none = 0;
+			if (!__atomic_compare_exchange_n(&own[i + k], &none, shim_run.pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+				break;
+		}
+		if (k == n) {
+			if (n == 1)
+				shim_ctl.nextslot = i + 1;
+			*first = i;
+			return 1;
+		}
+		while (k)
+			__atomic_store_n(&own[i + --k], 0, __ATOMIC_RELEASE);
+		for (k = 0; i + k < end && !own[i + k]; k++) /* too few in a row */
+			;
+	}
+	return 0;
+}
+
+/* Slots of processes that were killed: what is in them is saved, and they are free again. Only where the owner's number
+ * means the same to us as to itself. The caller holds the threads' lock. */
+static void slots_reap(void)
+{
+	u32 *own = owners(), i, end = shim_ctl.slotsend, alive = shim_run.pid;
+	if (!shim_run.ns || !same_file(&rings))
+		return;
+	for (i = 0; i < end && i < PROPHET_SlotsMax; i++) {
+		u32 pid = own[i];
+		struct slot *s;
+		long p;
+		if (!pid || pid == alive)
+			continue;
+		if (sys(SYS_kill, pid, 0) != -ESRCH) {
+			alive = pid;
+			continue;
+		}
+		p = sys(SYS_mmap, 0, PROPHET_SlotSize, PROT_READ | PROT_WRITE, MAP_SHARED, rings.fd, (u64)i * PROPHET_SlotSize);
+		if (p < 0 && p > -4096)
+			return;
+		s = (struct slot *)p;
+		if (s->owner == pid && s->ns == shim_run.ns &&
+		    __atomic_compare_exchange_n(&own[i], &pid, shim_run.pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			if (s->state != PROPHET_SlotFree)
+				shim_flush_dead(s);
+			shim_slot_free(i);
+		}
+		sys(SYS_munmap, p, PROPHET_SlotSize);
+	}
+}
+
 int shim_slot_take(u32 n, u32 *first)
 {
-	u32 *own = owners(), i, k, free = 0;
-	u32 pid = shim_run.pid;
-	if (n == 1)
-		for (i = shim_ctl.nextslot; i < shim_ctl.slotsend && i < PROPHET_SlotsMax && free < 64; i++, free++) {
-			k = 0;
-			if (!own[i] && __atomic_compare_exchange_n(&own[i], &k, pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-				__atomic_fetch_add(&shim_ctl.live, 1, __ATOMIC_RELAXED);
-				shim_ctl.nextslot = i + 1;
-				*first = i;
-				return 0;
-			}
+	u32 *own = owners(), i, k, tries;
+	for (tries = 0; tries < 8; tries++) {
+		if (slots_again(n, first))
+			goto taken;
+		i = shim_ctl.slotsend;
+		if (i >= 64 && ((i ^ (i + n)) & ~63u || i + n > PROPHET_SlotsMax) && tries == 0) {
+			slots_reap();
+			continue;
 		}
-	i = __atomic_fetch_add(&shim_ctl.slotsend, n, __ATOMIC_RELAXED);
-	if (i + n > PROPHET_SlotsMax) {
-		__atomic_fetch_sub(&shim_ctl.slotsend, n, __ATOMIC_RELAXED);
-		return -ENOSPC;
+		i = __atomic_fetch_add(&shim_ctl.slotsend, n, __ATOMIC_RELAXED);
+		if (i + n > PROPHET_SlotsMax) {
+			__atomic_fetch_sub(&shim_ctl.slotsend, n, __ATOMIC_RELAXED);
+			return -ENOSPC;
+		}
+		/* Others see these as free as soon as slotsend has grown. */
+		for (k = 0; k < n; k++) {
+			u32 none = 0;
+			if (!__atomic_compare_exchange_n(&own[i + k], &none, shim_run.pid, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+				break;
+		}
+		*first = i;
+		if (k == n)
+			goto taken;
+		while (k)
+			__atomic_store_n(&own[i + --k], 0, __ATOMIC_RELEASE);
 	}
-	for (k = 0; k < n; k++)
-		__atomic_store_n(&own[i + k], pid, __ATOMIC_RELEASE);
+	return -EAGAIN;
+taken:
 	__atomic_fetch_add(&shim_ctl.live, n, __ATOMIC_RELAXED);
-	*first = i;
 	return 0;
 }
 
@@ -800,6 +865,8 @@ static int control_create(void)
 	r = sys(SYS_write, fd, control_room, PROPHET_ControlSize);
 	if (r > 0)
 		shim_run.own_bytes += (u64)r;
+	if (r > 0 && r < PROPHET_ControlSize) /* why? */
+		r = sys(SYS_write, fd, control_room, PROPHET_ControlSize);
 	r = r == PROPHET_ControlSize ? 0 : r < 0 ? r : -ENOSPC;
 	if (r == 0)
 		r = map_control((int)fd);
@@ -947,8 +1014,10 @@ static void stderr_identity(void)
 
 static void new_process(void)
 {
+	struct stat st;
 	shim_run.pid = (u32)sys(SYS_getpid);
 	shim_run.boottime = now_ns(CLOCK_BOOTTIME);
+	shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
 	shim_run.proc = __atomic_fetch_add(&shim_ctl.nextproc, 1, __ATOMIC_RELAXED);
 }
 

@@ -21,6 +21,7 @@ struct run {
 	u32 said;
 	u32 exiting; /* our destructor has run: every record goes out at once */
 	u32 secure;
+	u32 ns; /* our pid namespace, 0 when not known */
 	char **envp;
 	char dir[4096];
 	char lib[4096]; /* where we are, for children */

@@ -11,7 +11,7 @@
 
 __thread struct self shim_self __attribute__((tls_model("initial-exec")));
 
-#define BATCH 16 /* threads that get their memory together, after the first */
+#define BATCH 16 /* threads that get their memory together, once there are as many */
 #define THR_SIZE ((sizeof(struct thr) + 4095) & ~4095ul)
 
 static void *private_pages(u64 len)
@@ -62,7 +62,7 @@ static struct thr *take(u32 parent, u32 nth, u32 how)
 	struct slot *s;
 	shim_lock(&shim_wiped->threads);
 	if (!shim_wiped->spare)
-		more(shim_run.threads < 2 ? 1 : BATCH);
+		more(shim_run.threads < 2 ? 1 : shim_run.threads < BATCH ? shim_run.threads : BATCH);
 	t = shim_wiped->spare;
 	if (t) {
 		shim_wiped->spare = t->next;
@@ -91,6 +91,7 @@ static struct thr *take(u32 parent, u32 nth, u32 how)
 	s->seq = 0;
 	s->base = t->last;
 	s->start = shim_run.boottime;
+	s->ns = shim_run.ns;
 	s->tid = 0;
 	s->call = 0;
 	shim_predict_nothing(t);

@@ -156,8 +156,14 @@ func TestFaultFileSize(t *testing.T) {
 			compare(t, "what it said and how it ended", bare.Stdout, rec.Stdout)
 			oneLine(t, bare.Stderr, rec.Stderr, "")
 			if kb == "200" || kb == "1000" {
-				if f := undamaged(t, dir+"/run.prophet"); f.Events < 1000 {
+				f := read(t, dir+"/run.prophet")
+				if f.Events < 1000 {
 					t.Errorf("%d events were kept", f.Events)
+				}
+				for _, d := range append(f.Trace.Damage, f.Damage...) {
+					if !strings.Contains(d.Error(), "are missing before") {
+						t.Errorf("damage in the trace: %v", d)
+					}
 				}
 			}
 		})
@@ -213,9 +219,6 @@ func TestFaultSharedMemory(t *testing.T) {
 
 // Ten thousand threads at once.
 func TestFaultManyThreads(t *testing.T) {
-	if testing.Short() {
-		t.Log("2,000 of them")
-	}
 	_, r := Same(t, Cmd{Argv: []string{prog(t, "many"), "10000"}, Timeout: 120 * time.Second})
 	f := undamaged(t, r.Trace)
 	if f.Threads != 10001 {
