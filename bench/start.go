@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -8,9 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
-
-	"prophet/runtime/trace"
 )
 
 // A process and a thread: milliseconds and memory that recording adds.
@@ -73,10 +72,15 @@ func (b *bench) spawns(exe, name string, limit float64, traces string, vars ...s
 	return nil
 }
 
-// liveRun keeps a recorded process running and returns the variables with which others join its run.
+// liveRun keeps a recorded process running and returns the variables with which others join its run: those that its
+// children get.
 func (b *bench) liveRun() (vars []string, stop func(), err error) {
-	p := b.command(wayDefault, b.work, "cat")
+	p := b.command(wayDefault, b.work, "sh", "-c", "env; exec cat")
 	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,22 +88,17 @@ func (b *bench) liveRun() (vars []string, stop func(), err error) {
 		return nil, nil, err
 	}
 	stop = func() { in.Close(); _, _ = p.wait(); os.RemoveAll(p.trace) }
-	err = until("a run", func() bool {
-		text, err := os.ReadFile(filepath.Join(p.trace, "meta.json"))
-		if err != nil {
-			return false
+	_, _ = io.WriteString(in, "that is all\n")
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "that is all"; {
+		if l := lines.Text(); strings.HasPrefix(l, "PROPHET_TRACE=") || strings.HasPrefix(l, "PROPHET_RUN=") {
+			vars = append(vars, l)
 		}
-		m, err := trace.ParseMeta(text)
-		if err == nil {
-			vars = []string{"PROPHET_TRACE=" + p.trace, "PROPHET_RUN=" + m.Run + ":0:1:1"}
-		}
-		return err == nil
-	})
-	time.Sleep(50 * time.Millisecond)
-	if err != nil {
-		stop()
 	}
-	return vars, stop, err
+	if len(vars) < 2 {
+		stop()
+		return nil, nil, errors.New("a recorded shell does not tell its children of the run")
+	}
+	return vars, stop, nil
 }
 
 // memory runs a mode of start.c bare and recorded.
