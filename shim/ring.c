@@ -192,7 +192,7 @@ void shim_commit(struct ev *e)
 			u64 pc = t->pc_gen == g ? t->pc : 0;
 			was.seq = was.f1 = was.f2 = was.f3 = 0;
 			was.ret = 0;
-			num = (k->idx ^ g) != 0 && k->pad == (u32)g ? k->num : t->nkeys;
+			num = k->pad == (u32)g ? k->num : t->nkeys; /* the place is this chunk's already; genx is odd */
 			p = put_v(p, PROPHET_TagKey);
 			p = put_v(p, num);
 			p = put_v(p, e->call);

@@ -159,7 +159,7 @@ static inline __attribute__((always_inline)) int shim_quick(struct thr *t, u64 o
 	u8 *p = t->ring + (u32)pos;
 	barrier();
 	dt = begin - t->last;
-	odd = (k->idx ^ obj ^ t->genx) | (k->sc ^ sc) | (u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3) | dt >> 13 | dur >> 14 | (k->num & 96);
+	odd = (k->idx ^ obj ^ t->genx) | (k->sc ^ sc) | (u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3) | dt >> 13 | dur >> 14 | (k->num & ~63u);
 	if (unlikely(odd || (u32)pos > PROPHET_RingLimit))
 		return shim_numbers(t, obj, sc, ret, f1, f2, f3, begin, end);
 	/* Key, dt in two bytes, the mask, the duration in two: see put_v. */
