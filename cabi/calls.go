@@ -84,7 +84,8 @@ type Call struct {
 	Reexec  string // how it is re-executed: real, order, feed, none
 	Issue   string // how it is issued: same, order, map, cpu, skip
 	Support Support
-	Version string // the symbol's version when it is not the default one
+	Version string // the symbol's version when it is not the default one; such rows are amd64's alone
+	Default string // the version to export the default one with, where another row has the name with an older one
 	Test    string // program in tests/calls that calls it
 	Note    string
 }

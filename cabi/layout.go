@@ -6,26 +6,28 @@ package cabi
 
 // Sizes and limits that both sides use. gen prints each as `#define PROPHET_<NAME>`.
 const (
-	ChunkMagic   = 0x31485050 // "PPH1", little-endian, at the start of every chunk
-	ControlMagic = 0x314c5443484f5250
-	OwnersAt     = 4096                   // in the file `control`: one u32 a slot, the pid that uses it
-	KnownAt      = OwnersAt + SlotsMax*4  // one u64 a file that the run has kept or created
-	ControlSize  = KnownAt + KnownFiles*8 // the mapped file `control`: Control, owners, known files
-	SlotSize     = 64 << 10
-	SlotHeader   = 192 // a Slot, then the ring's payload up to SlotSize
-	ChunkHeader  = 64
-	RingCap      = SlotSize - SlotHeader - ChunkHeader
-	RecordMax    = 8 << 10 // no single commit is longer
-	RingLimit    = RingCap - RecordMax
-	SlotsMax     = 16384
-	StreamFiles  = 32      // stream-00 … stream-31; a process appends to the one of its number modulo this
-	ChunkMax     = 1 << 24 // payload of one chunk; readers refuse longer ones
-	InlineData   = 2048    // longer input data goes into a data chunk of its own
-	TailMax      = 3584    // longest tail of one event; longer text is cut and flagged
-	KnownFiles   = 8192
-	KeySlots     = 512 // entries of a thread's key cache, and so the number of keys of one chunk
-	FirstKey     = 32  // record tags below this are control records, the rest are keys
-	DelaySlots   = 8
+	ChunkMagic    = 0x31485050 // "PPH1", little-endian, at the start of every chunk
+	ControlMagic  = 0x314c5443484f5250
+	OwnersAt      = 4096                   // in the file `control`: one u32 a slot, the pid that uses it
+	KnownAt       = OwnersAt + SlotsMax*4  // one u64 a file that the run has kept or created
+	SharedAt      = KnownAt + KnownFiles*8 // synchronisation objects that processes share: entries of 64 bytes (shim/object.h)
+	ControlSize   = SharedAt + SharedObjects*64
+	SlotSize      = 64 << 10
+	SlotHeader    = 192 // a Slot, then the ring's payload up to SlotSize
+	ChunkHeader   = 64
+	RingCap       = SlotSize - SlotHeader - ChunkHeader
+	RecordMax     = 8 << 10 // no single commit is longer
+	RingLimit     = RingCap - RecordMax
+	SlotsMax      = 16384
+	StreamFiles   = 32      // stream-00 … stream-31; a process appends to the one of its number modulo this
+	ChunkMax      = 1 << 24 // payload of one chunk; readers refuse longer ones
+	InlineData    = 2048    // longer input data goes into a data chunk of its own
+	TailMax       = 3584    // longest tail of one event; longer text is cut and flagged
+	KnownFiles    = 8192
+	SharedObjects = 4096
+	KeySlots      = 512 // entries of a thread's key cache, and so the number of keys of one chunk
+	FirstKey      = 32  // record tags below this are control records, the rest are keys
+	DelaySlots    = 8
 )
 
 // Chunk kinds.
@@ -143,4 +145,6 @@ type Control struct {
 	Lost      uint32 // things lost (chunks, data); the streams say which
 	Delays    [8]Delay
 	ShmName   [64]byte // of the rings' file under the per-user directory, NUL-terminated
+	Shared    uint32   // 1: the part of the file from SharedAt on has its space
+	Pad       uint32
 }

@@ -9,7 +9,8 @@
 #define PROPHET_ControlMagic 3552306854041178704ull
 #define PROPHET_OwnersAt 4096
 #define PROPHET_KnownAt 69632
-#define PROPHET_ControlSize 135168
+#define PROPHET_SharedAt 135168
+#define PROPHET_ControlSize 397312
 #define PROPHET_SlotSize 65536
 #define PROPHET_SlotHeader 192
 #define PROPHET_ChunkHeader 64
@@ -22,6 +23,7 @@
 #define PROPHET_InlineData 2048
 #define PROPHET_TailMax 3584
 #define PROPHET_KnownFiles 8192
+#define PROPHET_SharedObjects 4096
 #define PROPHET_KeySlots 512
 #define PROPHET_FirstKey 32
 #define PROPHET_DelaySlots 8
@@ -241,8 +243,10 @@ struct control {
 	uint32_t lost;
 	struct delay delays[8];
 	uint8_t shmname[64];
+	uint32_t shared;
+	uint32_t pad;
 };
-_Static_assert(sizeof(struct control) == 472, "control");
+_Static_assert(sizeof(struct control) == 480, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -273,5 +277,7 @@ _Static_assert(offsetof(struct control, delayed) == 144, "control.Delayed");
 _Static_assert(offsetof(struct control, lost) == 148, "control.Lost");
 _Static_assert(offsetof(struct control, delays) == 152, "control.Delays");
 _Static_assert(offsetof(struct control, shmname) == 408, "control.ShmName");
+_Static_assert(offsetof(struct control, shared) == 472, "control.Shared");
+_Static_assert(offsetof(struct control, pad) == 476, "control.Pad");
 
 #endif

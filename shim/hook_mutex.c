@@ -3,8 +3,7 @@
  *
  * The order number is taken while the mutex is held; an unlock has none, it lies between two acquisitions.
  */
-#include "wrap.h"
-#include <threads.h>
+#include "steps_sync.h"
 
 /* shim_quick for what a mutex needs most: key and time, two or three bytes, all else as predicted. */
 static inline __attribute__((always_inline)) int as_predicted(struct thr *t, u64 id, u64 sc, u64 addr, u64 seq, u64 now)
@@ -71,8 +70,8 @@ static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *
 	int r;
 	if (!shim_begin(&e, call, CLASS_sync, pc))
 		return real(m);
-	if (m->__data.__lock)
-		e.note = PROPHET_NoteWaited;
+	if (m->__data.__lock && (u32)m->__data.__owner != e.t->tid)
+		e.note |= PROPHET_NoteWaited;
 	r = real(m);
 	shim_end(&e, e.note & PROPHET_NoteWaited);
 	e.ret = r;
@@ -173,4 +172,163 @@ EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
 EXPORT int pthread_mutex_trylock(pthread_mutex_t *m)
 {
 	return try(REAL(pthread_mutex_trylock), CALL_pthread_mutex_trylock, m, CALLER());
+}
+
+/* The names that libraries linked against an older C library may still ask for. */
+EXPORT int __pthread_mutex_lock(pthread_mutex_t *m)
+{
+	return lock(REAL(pthread_mutex_lock), CALL___pthread_mutex_lock, m);
+}
+
+EXPORT int __pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	return unlock(REAL(pthread_mutex_unlock), CALL___pthread_mutex_unlock, m);
+}
+
+EXPORT int __pthread_mutex_trylock(pthread_mutex_t *m)
+{
+	return try(REAL(pthread_mutex_trylock), CALL___pthread_mutex_trylock, m, CALLER());
+}
+
+static inline int timed_begin(struct ev *e, u32 call, pthread_mutex_t *m, void *pc)
+{
+	if (!shim_begin(e, call, CLASS_sync, pc))
+		return 0;
+	if (m->__data.__lock && (u32)m->__data.__owner != e->t->tid)
+		e->note |= PROPHET_NoteWaited;
+	e->f1 = (u64)m;
+	return 1;
+}
+
+static inline int timed_end(struct ev *e, pthread_mutex_t *m, int r)
+{
+	shim_end(e, e->note & PROPHET_NoteWaited);
+	e->ret = r;
+	e->obj = shim_mutex_name(e->t, m, acquired(r));
+	if (acquired(r))
+		e->seq = shim_mutex_next(e->t, m);
+	shim_done(e);
+	return r;
+}
+
+EXPORT int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
+{
+	struct ev e;
+	if (!timed_begin(&e, CALL_pthread_mutex_timedlock, m, CALLER()))
+		return REAL(pthread_mutex_timedlock)(m, until);
+	return timed_end(&e, m, REAL(pthread_mutex_timedlock)(m, until));
+}
+
+EXPORT int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clk, const struct timespec *until)
+{
+	struct ev e;
+	if (!timed_begin(&e, CALL_pthread_mutex_clocklock, m, CALLER()))
+		return REAL(pthread_mutex_clocklock)(m, clk, until);
+	return timed_end(&e, m, REAL(pthread_mutex_clocklock)(m, clk, until));
+}
+
+static inline int init(struct ev *e, int on, pthread_mutex_t *m, int r)
+{
+	if (!on)
+		return r;
+	shim_end(e, WRAP_ONCE);
+	e->ret = r;
+	e->f1 = (u64)m;
+	if (r == 0) {
+		e->f2 = (u64)m->__data.__kind;
+		e->obj = shim_mutex_name(e->t, m, 1);
+	}
+	shim_done(e);
+	return r;
+}
+
+EXPORT int pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a)
+{
+	struct ev e;
+	int on;
+	shim_object_gone(PROPHET_ObjMutex, m);
+	on = shim_begin(&e, CALL_pthread_mutex_init, CLASS_sync, CALLER());
+	return init(&e, on, m, REAL(pthread_mutex_init)(m, a));
+}
+
+EXPORT int __pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a)
+{
+	struct ev e;
+	int on;
+	shim_object_gone(PROPHET_ObjMutex, m);
+	on = shim_begin(&e, CALL___pthread_mutex_init, CLASS_sync, CALLER());
+	return init(&e, on, m, REAL(pthread_mutex_init)(m, a));
+}
+
+static inline int destroy(u32 call, pthread_mutex_t *m, void *pc)
+{
+	struct ev e;
+	int r, on = shim_begin(&e, call, CLASS_sync, pc);
+	if (on)
+		e.obj = shim_mutex_name(e.t, m, 0);
+	r = REAL(pthread_mutex_destroy)(m);
+	if (r == 0)
+		shim_object_gone(PROPHET_ObjMutex, m);
+	if (!on)
+		return r;
+	shim_end(&e, WRAP_ONCE);
+	e.ret = r;
+	e.f1 = (u64)m;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_mutex_destroy(pthread_mutex_t *m)
+{
+	return destroy(CALL_pthread_mutex_destroy, m, CALLER());
+}
+
+EXPORT int __pthread_mutex_destroy(pthread_mutex_t *m)
+{
+	return destroy(CALL___pthread_mutex_destroy, m, CALLER());
+}
+
+/* The caller holds it, and goes on holding it. */
+static inline int consistent(u32 call, pthread_mutex_t *m, void *pc)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, call, CLASS_sync, pc))
+		return REAL(pthread_mutex_consistent)(m);
+	r = REAL(pthread_mutex_consistent)(m);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = r;
+	e.obj = shim_mutex_name(e.t, m, 0);
+	e.f1 = (u64)m;
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_mutex_consistent(pthread_mutex_t *m)
+{
+	return consistent(CALL_pthread_mutex_consistent, m, CALLER());
+}
+
+/* The header makes the name mean the newer one. */
+EXPORT int consistent_np(pthread_mutex_t *m) __asm__("pthread_mutex_consistent_np");
+int consistent_np(pthread_mutex_t *m)
+{
+	return consistent(CALL_pthread_mutex_consistent_np, m, CALLER());
+}
+
+/* Locks and unlocks the mutex inside the C library, so nobody holds it when we could number that: it has no place. */
+EXPORT int pthread_mutex_setprioceiling(pthread_mutex_t *m, int ceiling, int *was)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_mutex_setprioceiling, CLASS_sync, CALLER()))
+		return REAL(pthread_mutex_setprioceiling)(m, ceiling, was);
+	r = REAL(pthread_mutex_setprioceiling)(m, ceiling, was);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = r;
+	e.obj = shim_mutex_name(e.t, m, 0);
+	e.f1 = (u64)m;
+	e.f2 = (u64)ceiling;
+	shim_done(&e);
+	return r;
 }

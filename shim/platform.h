@@ -33,6 +33,9 @@ typedef int64_t i64;
 #if defined(__x86_64__)
 
 #define SHIM_ARCH "x86_64"
+#define SHIM_SPIN_FREE 1 /* pthread_spinlock_t that nobody holds */
+#define SHIM_OLD_COND 1	 /* the C library has the condition variables of GLIBC_2.2.5, too */
+#define SHIM_SYSCALLS_CANONICAL 1 /* the trace's numbers of system calls are this machine's */
 #define SHIM_ELF_MACHINE 62
 #define SHIM_O_LARGEFILE 0100000
 
@@ -78,6 +81,9 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #elif defined(__aarch64__)
 
 #define SHIM_ARCH "aarch64"
+#define SHIM_SPIN_FREE 0
+#define SHIM_OLD_COND 0
+#define SHIM_SYSCALLS_CANONICAL 0
 #define SHIM_ELF_MACHINE 183
 #define SHIM_O_LARGEFILE 0400000
 

@@ -200,15 +200,18 @@ static long missing(void)
 	return -1;
 }
 
+void *shim_resolve_maybe(u32 call)
+{
+	void *f = shim_find(names[call].name, names[call].version);
+	if (f)
+		__atomic_store_n(&shim_real_table[call], f, __ATOMIC_RELAXED);
+	return f;
+}
+
 void *shim_resolve(u32 call)
 {
-	const char *text = (const char *)&call_text;
-	void *f = shim_find(text + call_name[call].name, text + call_name[call].version);
-	if (!f) {
-		/* The program called a function that only we export here: its own libc lacks it, and so does it.
-		 * The honest answer is the one an older kernel gives. */
-		return (void *)missing;
-	}
-	__atomic_store_n(&shim_real_table[call], f, __ATOMIC_RELAXED);
-	return f;
+	void *f = shim_resolve_maybe(call);
+	/* Without it the program called a function that only we export here: its own libc lacks it, and so does it.
+	 * The honest answer is the one an older kernel gives. */
+	return f ? f : (void *)missing;
 }

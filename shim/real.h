@@ -11,6 +11,7 @@
 
 extern HIDDEN void *shim_real_table[];
 HIDDEN void *shim_resolve(u32 call); /* fills the table; ends the program loudly if there is no such function */
+HIDDEN void *shim_resolve_maybe(u32 call);
 HIDDEN void shim_scope_fix(void); /* from our constructor: all objects loaded so far are in the global scope */
 HIDDEN void *shim_find(const char *name, const char *version);
 
@@ -20,6 +21,13 @@ static inline void *shim_real(u32 call)
 	if (unlikely(!f))
 		f = shim_resolve(call);
 	return f;
+}
+
+/* NULL where there is none: for functions of libraries that a program need not have. */
+static inline void *shim_real_maybe(u32 call)
+{
+	void *f = shim_real_table[call];
+	return likely(f != 0) ? f : shim_resolve_maybe(call);
 }
 
 /* REAL(read)(fd, buf, n): call ids have rows' names. */

@@ -40,6 +40,7 @@ HIDDEN void *shim_slots_map(u32 first, u32 n); /* shared, backed by real memory;
 HIDDEN int shim_slot_take(u32 n, u32 *first);  /* n slots in a row for this process */
 HIDDEN void shim_slot_free(u32 index);
 HIDDEN void shim_run_left(void); /* this process has freed its slots: the last one cleans up */
+HIDDEN void *shim_shared_room(void); /* the table of shared objects; NULL when it has no space */
 HIDDEN u64 shim_rss(u64 now); /* pages, or 0 when it is not time yet */
 HIDDEN void shim_say(const char *what, const char *about, i64 err); /* the one line */
 HIDDEN int shim_fd_ours(int fd);

@@ -420,7 +420,8 @@ int shim_in_vfork(struct thr *t)
 
 u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail)
 {
-	u64 n = ++t->nobj, len = detail ? shim_len(detail) : 0;
+	/* In one instruction, as a signal handler may name objects, too. */
+	u64 n = __atomic_add_fetch(&t->nobj, 1, __ATOMIC_RELAXED), len = detail ? shim_len(detail) : 0;
 	u8 b[64], *p;
 	if (len > 1000)
 		len = 1000;

@@ -20,7 +20,8 @@ var files = []file{
 	{"cabi/zcalls.h", callIDs},
 	{"cabi/zcallnames.h", callNames},
 	{"shim/zwrap.c", wrappers},
-	{"shim/zexports.map", exports},
+	{"shim/zexports_amd64.map", exportsAMD64},
+	{"shim/zexports_arm64.map", exportsARM64},
 }
 
 func main() {

@@ -1,0 +1,104 @@
+/* pthread_once and call_once: which run of the routine it was, or which one the caller found done or waited for (f2),
+ * and whether the caller ran it (f3). The routine is called through ours, so that it is known who runs it. It may be left by an
+ * exception or by cancellation: then it did not run, and the next caller does.
+ */
+#include "steps_sync.h"
+#include <threads.h>
+
+#define DONE 2
+
+struct once {
+	void (*routine)(void);
+	struct object_entry *o;
+	u64 run; /* 0: not by this caller */
+};
+
+/* Read at once by the routine that the real function calls; a handler in between puts back what it found. */
+static __thread struct once *current __attribute__((tls_model("initial-exec")));
+
+/* The number is taken before the control says that it is done. */
+static void run_once(void)
+{
+	struct once *me = current;
+	me->routine();
+	me->run = shim_object_next(me->o);
+}
+
+static inline struct object_entry *entry(struct thr *t, const int *control)
+{
+	struct object_entry *o = shim_object(t, PROPHET_ObjOnce, control);
+	if (unlikely(__atomic_load_n(control, __ATOMIC_ACQUIRE) == 0 && o->seq)) {
+		/* Done once and not any more: another control at this address. */
+		shim_object_gone(PROPHET_ObjOnce, control);
+		o = shim_object(t, PROPHET_ObjOnce, control);
+	}
+	return o;
+}
+
+static inline int begin(struct ev *e, struct once *me, u32 call, const int *control, void (*routine)(void), void *pc)
+{
+	if (!shim_begin(e, call, CLASS_sync, pc))
+		return 0;
+	if (__atomic_load_n(control, __ATOMIC_RELAXED) & 1) /* another is at it */
+		e->note |= PROPHET_NoteWaited;
+	me->routine = routine;
+	me->o = entry(e->t, control);
+	me->run = 0;
+	e->obj = me->o->id;
+	e->f1 = (u64)control;
+	return 1;
+}
+
+static inline void end(struct ev *e, struct once *me, int r)
+{
+	shim_end(e, WRAP_BLOCK);
+	e->ret = r;
+	e->f2 = me->run ? me->run : __atomic_load_n(&me->o->seq, __ATOMIC_RELAXED);
+	e->f3 = me->run != 0;
+	shim_done(e);
+}
+
+static NOINLINE int once_event(u32 call, pthread_once_t *control, void (*routine)(void), void *pc)
+{
+	struct ev e;
+	struct once me, *outer = current;
+	int r;
+	if (!begin(&e, &me, call, control, routine, pc))
+		return REAL(pthread_once)(control, routine);
+	current = &me;
+	r = REAL(pthread_once)(control, run_once);
+	current = outer;
+	end(&e, &me, r);
+	return r;
+}
+
+EXPORT int pthread_once(pthread_once_t *control, void (*routine)(void))
+{
+	struct thr *t = sync_quick();
+	struct object_entry *o;
+	if (unlikely(!t || !(__atomic_load_n(control, __ATOMIC_ACQUIRE) & DONE)))
+		return once_event(CALL_pthread_once, control, routine, CALLER());
+	o = shim_object(t, PROPHET_ObjOnce, control);
+	sync_event(t, CALL_pthread_once, CALLER(), o->id, (u64)control, o->seq, 0, shim_ticks());
+	return 0;
+}
+
+/* For libraries that were linked against an older C library. */
+EXPORT int __pthread_once(pthread_once_t *control, void (*routine)(void))
+{
+	return once_event(CALL___pthread_once, control, routine, CALLER());
+}
+
+EXPORT void call_once(once_flag *flag, void (*routine)(void))
+{
+	struct ev e;
+	struct once me, *outer = current;
+	if (!begin(&e, &me, CALL_call_once, (const int *)flag, routine, CALLER())) {
+		REAL(call_once)(flag, routine);
+		return;
+	}
+	current = &me;
+	REAL(call_once)(flag, run_once);
+	current = outer;
+	end(&e, &me, 0);
+}

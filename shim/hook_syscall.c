@@ -1,0 +1,220 @@
+/* syscall(): an event with the number, the first two arguments and the result. What goes that way past the other
+ * wrappers is told as not covered (TagUnseen), once a number; futexes are objects of their own, each told once, as what
+ * is done to them without the kernel cannot be seen.
+ *
+ * Numbers differ between machines, so what is recorded is amd64's number where that system call exists there, and
+ * 10000 + the machine's own where not.
+ *
+ * Calls that change what we stand on have their own way: exec goes through our execve, which repairs the environment;
+ * exit writes the rings out before; fork-like ones are counted before, as the child is told from its parent by
+ * memory that fork wipes. What shares the stack or brings another one (vfork, clone with CLONE_VM) cannot pass through
+ * a C function: syscall_$ARCH.S jumps to the real function for them, after asking shim_syscall_jump.
+ */
+#include "steps_sync.h"
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef long (*syscall_fn)(long, ...);
+
+#define FOREIGN 10000
+
+static u32 canonical(long n)
+{
+#if SHIM_SYSCALLS_CANONICAL
+	return (u32)n;
+#else
+	static const u16 pairs[][2] = {
+#define SYSCALL(name, number) {SYS_##name, number},
+#include "syscalls.h"
+#undef SYSCALL
+	};
+	u32 i;
+	for (i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		if (pairs[i][0] == n)
+			return pairs[i][1];
+	return FOREIGN + (u32)n;
+#endif
+}
+
+/* A bit a number: told already. */
+static u64 told[1024 / 64];
+
+static void unseen(struct thr *t, u32 what, u64 arg)
+{
+	u8 b[32], *p = put_v(b, PROPHET_TagUnseen);
+	p = put_v(p, what);
+	p = put_v(p, arg);
+	p = put_v(p, 0);
+	shim_record(t, b, (u32)(p - b));
+}
+
+/* System calls that give the program nothing but a number, or nothing: with the event all is told. */
+static int harmless(long n)
+{
+	switch (n) {
+	case SYS_getpid:
+	case SYS_gettid:
+	case SYS_getppid:
+	case SYS_getuid:
+	case SYS_geteuid:
+	case SYS_getgid:
+	case SYS_getegid:
+	case SYS_sched_yield:
+	case SYS_membarrier:
+	case SYS_tgkill:
+	case SYS_tkill:
+	case SYS_getrandom:
+	case SYS_exit:
+	case SYS_exit_group:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static void tell(struct thr *t, long n, i64 ret)
+{
+	u32 c = canonical(n);
+	u64 bit = 1ull << (c & 63);
+	if (harmless(n) || c >= 1024 || ret == -ENOSYS || told[c >> 6] & bit || __atomic_fetch_or(&told[c >> 6], bit, __ATOMIC_RELAXED) & bit)
+		return;
+	unseen(t, n == SYS_io_uring_setup ? PROPHET_UnseenUring : PROPHET_UnseenSyscall, c);
+}
+
+static u64 futex(struct thr *t, const void *addr)
+{
+	struct object_entry *o = shim_object(t, PROPHET_ObjFutex, addr);
+	if (unlikely(!__atomic_load_n(&o->readers, __ATOMIC_RELAXED)) && !__atomic_exchange_n(&o->readers, 1, __ATOMIC_RELAXED))
+		unseen(t, PROPHET_UnseenFutex, o->id);
+	return o->id;
+}
+
+static int fork_like(long n, const long *a)
+{
+#ifdef SYS_fork
+	if (n == SYS_fork)
+		return 1;
+#endif
+	if (n == SYS_clone)
+		return !(a[0] & CLONE_VM);
+	return n == SYS_clone3 && shim_readable((const void *)a[0], 8) && !(*(const u64 *)a[0] & CLONE_VM);
+}
+
+/* For the assembly: the function to jump to, or NULL when the number may pass through shim_syscall. */
+HIDDEN void *shim_syscall_jump(long n, long a, long b)
+{
+	struct thr *t = shim_self.thr;
+	long args[2] = {a, b};
+	if (fork_like(n, args))
+		return 0;
+	if (t && t->begun && n != SYS_clone3 && (n != SYS_clone || a & CLONE_VFORK)) {
+		/* The child runs on our state until the parent goes on. */
+		shim_self.nfork++;
+		t->vfork = 1;
+		t->gate = 0;
+	}
+	return shim_real(CALL_syscall);
+}
+
+static void after(struct ev *e, long n, const long *a, long r)
+{
+	switch (n) {
+	case SYS_futex:
+		e->obj = futex(e->t, (const void *)a[0]);
+		break;
+	case SYS_getrandom:
+		if (r > 0 && shim_ctl.inputs)
+			shim_data_slow(e, PROPHET_InputsFull, (const void *)a[0], (u64)r);
+		break;
+	case SYS_close:
+		if (r == 0)
+			shim_fd_gone((int)a[0]);
+		break;
+	case SYS_mmap:
+		shim_note_mmap(r == -1 ? MAP_FAILED : (const void *)r, (size_t)a[1], (int)a[2], (int)a[3], (int)a[4], (u64)a[5]);
+		break;
+	case SYS_munmap:
+		if (r == 0)
+			shim_object_unmapped((const void *)a[0], (u64)a[1]);
+		break;
+	}
+	tell(e->t, n, e->ret);
+}
+
+static int may_block(long n, const long *a)
+{
+	u32 op = (u32)a[1] & FUTEX_CMD_MASK;
+	return n == SYS_futex ? op != FUTEX_WAKE && op != FUTEX_WAKE_OP && op != FUTEX_REQUEUE && op != FUTEX_CMP_REQUEUE && op != FUTEX_UNLOCK_PI
+			      : !harmless(n);
+}
+
+static void ends(long n, const long *a)
+{
+	if (n == SYS_exit_group || shim_run.threads < 2)
+		shim_process_over(PROPHET_ExitQuick, a[0] & 255);
+	else
+		shim_thread_ending(shim_self.thr);
+}
+
+static long forks(syscall_fn real, struct ev *e, int on, long n, const long *a)
+{
+	u8 b[32], *p;
+	long r;
+	shim_self.nfork++;
+	r = real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (r == 0)
+		return 0; /* the child: our memory is gone, e says nothing here */
+	if (r < 0)
+		shim_self.nfork--;
+	if (!on)
+		return r;
+	shim_end(e, WRAP_BLOCK);
+	e->ret = shim_ret_errno(r);
+	shim_done(e);
+	if (r > 0) {
+		p = put_v(b, shim_self.nfork);
+		p = put_v(p, (u64)r);
+		p = put_v(p, PROPHET_ProcForked);
+		shim_record_at(e->t, PROPHET_TagFork, b, (u32)(p - b));
+	}
+	return r;
+}
+
+/* syscall() itself, but for what may not pass a C function. Like it, takes six arguments whatever the number. */
+HIDDEN long shim_syscall(void *pc, long n, const long *a)
+{
+	syscall_fn real = (syscall_fn)shim_real(CALL_syscall);
+	struct ev e;
+	long r;
+	int on;
+	if (n == SYS_execve)
+		return execve((const char *)a[0], (char *const *)a[1], (char *const *)a[2]);
+	if (n == SYS_execveat)
+		return execveat((int)a[0], (const char *)a[1], (char *const *)a[2], (char *const *)a[3], (int)a[4]);
+	on = shim_begin(&e, CALL_syscall, CLASS_sync, pc);
+	if (on) {
+		e.f1 = canonical(n);
+		e.f2 = (u64)a[0];
+		e.f3 = (u64)a[1];
+	}
+	if (n == SYS_exit || n == SYS_exit_group) {
+		if (on) {
+			shim_end(&e, WRAP_ONCE);
+			shim_done(&e);
+		}
+		ends(n, a);
+	} else if (fork_like(n, a)) {
+		return forks(real, &e, on, n, a);
+	}
+	r = real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (!on)
+		return r;
+	shim_end(&e, may_block(n, a));
+	e.ret = shim_ret_errno(r);
+	after(&e, n, a, r);
+	shim_done(&e);
+	return r;
+}

@@ -1,0 +1,85 @@
+/* See steps_sync.h. */
+#include "steps_sync.h"
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <threads.h>
+
+COLD void shim_sync_late(struct thr *t, u32 call, void *pc, u64 obj, i64 ret, u64 f1, u64 f2, u64 seq, u64 begin, u64 end)
+{
+	struct ev e;
+	shim_late(&e, t, call, pc, begin, end);
+	e.obj = obj;
+	e.ret = ret;
+	e.f1 = f1;
+	e.f2 = f2;
+	e.seq = seq;
+	shim_commit(&e);
+}
+
+int shim_thrd_err(int r)
+{
+	switch (r) {
+	case thrd_success:
+		return 0;
+	case thrd_busy:
+		return EBUSY;
+	case thrd_timedout:
+		return ETIMEDOUT;
+	case thrd_nomem:
+		return ENOMEM;
+	default:
+		return EINVAL;
+	}
+}
+
+u64 shim_obj_semset(struct thr *t, int id)
+{
+	return id < 0 ? 0 : shim_object_key(t, PROPHET_ObjSem, (u64)id, "semset")->id;
+}
+
+u64 shim_obj_msgq(struct thr *t, int id)
+{
+	return id < 0 ? 0 : shim_object_key(t, PROPHET_ObjFd, (u64)id, "msgq")->id;
+}
+
+void shim_do_msgsnd(struct ev *e, const void *m, size_t n)
+{
+	if (e->ret == 0 && shim_ctl.inputs)
+		shim_data_slow(e, PROPHET_InputsHash, m, n + sizeof(long));
+}
+
+void shim_do_msgrcv(struct ev *e, const void *m)
+{
+	if (e->ret >= 0 && shim_ctl.inputs)
+		shim_data_slow(e, shim_ctl.inputs == PROPHET_InputsHash ? PROPHET_InputsHash : PROPHET_InputsFull, m, (u64)e->ret + sizeof(long));
+}
+
+void shim_note_mmap(const void *p, size_t n, int prot, int flags, int fd, u64 off)
+{
+	struct stat st;
+	if (p == MAP_FAILED)
+		return;
+	if ((flags & MAP_TYPE) == MAP_PRIVATE || !(prot & PROT_WRITE)) {
+		if (flags & MAP_FIXED)
+			shim_object_unmapped(p, n);
+		return;
+	}
+	if (flags & MAP_ANONYMOUS)
+		shim_object_mapped(p, n, 0, 0, 0);
+	else if (sys(SYS_fstat, fd, &st) == 0)
+		shim_object_mapped(p, n, (u64)major(st.st_dev) << 32 | minor(st.st_dev), st.st_ino, off);
+}
+
+void shim_note_shmat(const void *p, int id)
+{
+	struct shmid_ds ds;
+	if (p != (void *)-1 && sys(SYS_shmctl, id, IPC_STAT, &ds) == 0)
+		shim_object_mapped(p, ds.shm_segsz, ~0u, (u64)id, 0);
+}
+
+void shim_note_shmdt(const void *p)
+{
+	shim_object_unmapped(p, 0);
+}
