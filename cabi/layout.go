@@ -8,10 +8,10 @@ package cabi
 const (
 	ChunkMagic    = 0x31485050 // "PPH1", little-endian, at the start of every chunk
 	ControlMagic  = 0x314c5443484f5250
-	OwnersAt      = 4096                   // in the file `control`: one u32 a slot, the pid that uses it
-	KnownAt       = OwnersAt + SlotsMax*4  // one u64 a file that the run has kept or created
-	SharedAt      = KnownAt + KnownFiles*8 // synchronisation objects that processes share: entries of 64 bytes (shim/object.h)
-	ControlSize   = SharedAt + SharedObjects*64
+	OwnersAt      = 4096                           // in the file `control`: one u32 a slot, the pid that uses it
+	KnownAt       = OwnersAt + SlotsMax*4          // one u64 a file that the run has kept or created
+	ControlSize   = KnownAt + KnownFiles*8         // the file `control`: Control, owners, known files
+	ControlRoom   = ControlSize + SharedObjects*64 // what processes of the run map of it: synchronisation objects that they share follow (shim/object.h), their space comes with the first
 	SlotSize      = 64 << 10
 	SlotHeader    = 192 // a Slot, then the ring's payload up to SlotSize
 	ChunkHeader   = 64

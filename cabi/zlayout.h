@@ -9,8 +9,8 @@
 #define PROPHET_ControlMagic 3552306854041178704ull
 #define PROPHET_OwnersAt 4096
 #define PROPHET_KnownAt 69632
-#define PROPHET_SharedAt 135168
-#define PROPHET_ControlSize 397312
+#define PROPHET_ControlSize 135168
+#define PROPHET_ControlRoom 397312
 #define PROPHET_SlotSize 65536
 #define PROPHET_SlotHeader 192
 #define PROPHET_ChunkHeader 64

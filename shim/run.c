@@ -17,7 +17,7 @@ struct run shim_run;
 struct wiped *shim_wiped;
 
 /* Boot maps the run's file over this; until then all is off. */
-static u8 control_room[PROPHET_ControlSize] __attribute__((aligned(4096)));
+static u8 control_room[PROPHET_ControlRoom] __attribute__((aligned(4096)));
 extern struct control shim_ctl __attribute__((alias("control_room")));
 
 static struct ours {
@@ -614,7 +614,7 @@ static void options(struct control *c, const char *o)
 
 static int map_control(int fd)
 {
-	long p = sys(SYS_mmap, control_room, PROPHET_ControlSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	long p = sys(SYS_mmap, control_room, PROPHET_ControlRoom, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
 	return p < 0 && p > -4096 ? (int)p : 0;
 }
 
@@ -863,10 +863,10 @@ static int control_create(void)
 	/* Written, not just made long: a full disk says so here and not by SIGBUS, and the first touch of the mapping
 	 * finds its page (30 to 300 us cheaper on ext4 than a page that fallocate only promised). The table of shared
 	 * objects behind it gets its space when there is one: shim_shared_room. */
-	r = sys(SYS_write, fd, control_room, PROPHET_SharedAt);
+	r = sys(SYS_write, fd, control_room, PROPHET_ControlSize);
 	if (r > 0)
 		shim_run.own_bytes += (u64)r;
-	r = r == PROPHET_SharedAt ? 0 : r < 0 ? r : -ENOSPC;
+	r = r == PROPHET_ControlSize ? 0 : r < 0 ? r : -ENOSPC;
 	if (r == 0)
 		r = map_control((int)fd);
 	sys(SYS_close, fd);
@@ -925,16 +925,16 @@ void *shim_shared_room(void)
 			return 0;
 		/* Growing past RLIMIT_FSIZE would kill the program with SIGXFSZ, touching what is not there with SIGBUS. */
 		r = sys(SYS_pread64, fd, &tag, 8, offsetof(struct control, tag)) == 8 && tag == shim_ctl.tag ? 0 : -EINVAL;
-		if (r == 0 && sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &lim) == 0 && lim.rlim_cur < PROPHET_ControlSize)
+		if (r == 0 && sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &lim) == 0 && lim.rlim_cur < PROPHET_ControlRoom)
 			r = -EFBIG;
 		if (r == 0)
-			r = sys(SYS_fallocate, fd, 0, PROPHET_SharedAt, PROPHET_ControlSize - PROPHET_SharedAt);
+			r = sys(SYS_fallocate, fd, 0, PROPHET_ControlSize, PROPHET_ControlRoom - PROPHET_ControlSize);
 		sys(SYS_close, fd);
 		if (r < 0)
 			return 0;
 		__atomic_store_n(&shim_ctl.shared, 1, __ATOMIC_RELEASE);
 	}
-	return control_room + PROPHET_SharedAt;
+	return control_room + PROPHET_ControlSize;
 }
 
 static int join(const char *dir, u64 tag)
