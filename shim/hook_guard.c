@@ -8,8 +8,8 @@
 #include "steps_sync.h"
 #include <linux/futex.h>
 
-#define DONE 1u		  /* first byte: initialised */
-#define PENDING 0x100u	  /* second byte: a thread is at it */
+#define DONE 1u /* first byte: initialised */
+#define PENDING 0x100u /* second byte: a thread is at it */
 #define WAITING 0x10000u /* third: others sleep */
 
 typedef unsigned long long guard_t;

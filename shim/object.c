@@ -19,7 +19,7 @@ static struct range {
 } ranges[RANGES];
 static u32 nranges;
 static u64 lowest = ~0ull, highest; /* of all there ever were */
-static u64 unmaps;		    /* how often one went */
+static u64 unmaps; /* how often one went */
 static u64 anonymous;
 
 static u64 new_id(struct thr *t)

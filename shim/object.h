@@ -34,7 +34,7 @@
 struct object_entry {
 	u64 addr; /* address << 8 | OBJECT_SHARED | type; 0: never used; 1: dead. In the shared table: what identifies the place */
 	u64 id;
-	u64 seq;     /* places given so far. OBJECT_SHARED: the entry in the shared table, as this one only points there */
+	u64 seq; /* places given so far. OBJECT_SHARED: the entry in the shared table, as this one only points there */
 	u32 readers; /* rwlock: since the last writer */
 	u32 type;
 	u64 seen; /* cond: its sequence when last looked at; OBJECT_SHARED: how often shared memory had been unmapped */
@@ -43,7 +43,7 @@ struct object_entry {
 _Static_assert(sizeof(struct object_entry) == 64, "an entry is a cache line");
 
 #define OBJECT_SHARED 0x80ull /* in addr, beside the type */
-#define OBJECT_BITS 10	      /* of the first level; each further one has OBJECT_MORE bits more */
+#define OBJECT_BITS 10 /* of the first level; each further one has OBJECT_MORE bits more */
 #define OBJECT_MORE 4
 #define OBJECT_LEVELS 4
 
@@ -83,7 +83,7 @@ static inline struct object_entry *shim_object(struct thr *t, u32 type, const vo
 	return shim_object_find(t, type, addr);
 }
 
-HIDDEN void shim_object_gone(u32 type, const void *addr);   /* destroyed or initialised: the next use is another object */
+HIDDEN void shim_object_gone(u32 type, const void *addr); /* destroyed or initialised: the next use is another object */
 HIDDEN void shim_object_closed(u32 type, const void *addr); /* no longer mapped here; the object lives on */
 HIDDEN void shim_object_mapped(const void *p, u64 len, u64 dev, u64 ino, u64 off); /* that processes may share; dev and ino 0: anonymous */
 HIDDEN void shim_object_unmapped(const void *p, u64 len); /* len 0: the mapping that begins at p */

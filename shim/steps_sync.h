@@ -150,5 +150,4 @@ HIDDEN void shim_note_mmap(const void *p, size_t n, int prot, int flags, int fd,
 HIDDEN void shim_note_shmat(const void *p, int id);
 HIDDEN void shim_note_shmdt(const void *p);
 
-
 #endif

@@ -71,4 +71,4 @@ SYSCALL(pidfd_getfd, 438) SYSCALL(faccessat2, 439) SYSCALL(process_madvise, 440)
 SYSCALL(mount_setattr, 442) SYSCALL(quotactl_fd, 443) SYSCALL(landlock_create_ruleset, 444)
 SYSCALL(landlock_add_rule, 445) SYSCALL(landlock_restrict_self, 446) SYSCALL(memfd_secret, 447)
 SYSCALL(process_mrelease, 448) SYSCALL(futex_waitv, 449) SYSCALL(set_mempolicy_home_node, 450)
-/* clang-format on */
+    /* clang-format on */

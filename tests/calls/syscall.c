@@ -1,0 +1,104 @@
+/* syscall(): cheap numbers, six arguments, futexes, and the numbers that are not like others. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int word, shared;
+
+static void *waiter(void *arg)
+{
+	while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == 0)
+		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, 0, 0, 0);
+	return 0;
+}
+
+static void *ender(void *arg)
+{
+	syscall(SYS_exit, 0);
+	return arg;
+}
+
+static void say(const char *what, long r)
+{
+	printf("%s %ld %s\n", what, r, r < 0 ? strerror(errno) : "");
+	fflush(stdout);
+}
+
+static void child(const char *what, long pid)
+{
+	int st = 0;
+	if (pid == 0) {
+		syscall(SYS_exit_group, 3);
+		abort();
+	}
+	printf("%s %d %d\n", what, pid > 0 && waitpid(pid, &st, 0) == pid, WEXITSTATUS(st));
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct timespec soon = {0, 10000000};
+	struct clone_args ca = {.exit_signal = SIGCHLD};
+	unsigned char r[16];
+	pthread_t th;
+	void *p;
+	long pid;
+	int st;
+	printf("pid %d tid %d\n", syscall(SYS_getpid) == getpid(), syscall(SYS_gettid) == getpid());
+	say("bad number", syscall(99999));
+	say("bad pointer", syscall(SYS_read, 0, (void *)1, 0xffffffff00000000));
+	p = (void *)syscall(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	printf("six arguments %d\n", p != MAP_FAILED && (*(char *)p = 1));
+	say("munmap", syscall(SYS_munmap, p, 4096));
+	say("getrandom", syscall(SYS_getrandom, r, sizeof r, 0));
+	say("write", syscall(SYS_write, 1, "raw\n", 4));
+	pthread_create(&th, 0, waiter, 0);
+	usleep(5000);
+	__atomic_store_n(&word, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+	pthread_join(th, 0);
+	say("changed", syscall(SYS_futex, &word, FUTEX_WAIT, 0, 0, 0, 0));
+	say("timed", syscall(SYS_futex, &word, FUTEX_WAIT, 1, &soon, 0, 0));
+	say("bad futex", syscall(SYS_futex, (void *)8, FUTEX_WAIT, 1, 0, 0, 0));
+	pthread_create(&th, 0, ender, 0);
+	pthread_join(th, 0);
+	fflush(stdout);
+#ifdef SYS_fork
+	child("fork", syscall(SYS_fork));
+#else
+	child("fork", syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+#endif
+	child("clone", syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+	pid = syscall(SYS_clone3, &ca, sizeof ca);
+	if (pid < 0)
+		printf("clone3 1 3\n"); /* an older kernel, or not allowed */
+	else
+		child("clone3", pid);
+	say("clone3 bad", syscall(SYS_clone3, (void *)8, sizeof ca) < 0 ? 0 : 1);
+	say("clone bad", syscall(SYS_clone, CLONE_THREAD, 0, 0, 0, 0));
+	say("exec bad", syscall(SYS_execve, "/nowhere", argv, 0));
+	pid = fork();
+	if (!pid) {
+		char *args[] = {"/bin/echo", "executed", 0}, *env[] = {0};
+		syscall(SYS_execve, args[0], args, env);
+		_exit(1);
+	}
+	waitpid(pid, &st, 0);
+	printf("exec %d\n", st);
+	fflush(stdout);
+	syscall(SYS_exit_group, 0);
+	return 1;
+}
