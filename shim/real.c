@@ -202,7 +202,8 @@ static long missing(void)
 
 void *shim_resolve_maybe(u32 call)
 {
-	void *f = shim_find(names[call].name, names[call].version);
+	const char *text = (const char *)&call_text;
+	void *f = shim_find(text + call_name[call].name, text + call_name[call].version);
 	if (f)
 		__atomic_store_n(&shim_real_table[call], f, __ATOMIC_RELAXED);
 	return f;

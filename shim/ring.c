@@ -209,8 +209,7 @@ void shim_commit(struct ev *e)
 			mask |= PROPHET_MaskF2;
 		if (e->f3 != was.f3)
 			mask |= PROPHET_MaskF3;
-		/* Of a call that failed the row does not say whether it took a place. */
-		if (e->seq && (e->seq != was.seq + 1 || e->ret))
+		if (e->seq != key_next(was.seq))
 			mask |= PROPHET_MaskSeq;
 		if (e->nparts)
 			mask |= PROPHET_MaskTail;

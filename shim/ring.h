@@ -16,7 +16,7 @@
 /* What a key predicts for its next event. 64 bytes: one cache line. */
 struct key {
 	u64 idx; /* object ^ thr.genx: 0 fits nothing */
-	u64 sc; /* pc << 16 | call */
+	u64 sc;  /* pc << 16 | call */
 	u64 seq, f1, f2, f3;
 	i64 ret;
 	u32 num, pad;
@@ -32,18 +32,18 @@ struct thr {
 	u64 genx;
 	u64 gen;
 	u32 nkeys, proc;
-	u64 nobj; /* objects named so far */
-	u64 lastcpu; /* ticks of the last CPU sample */
+	u64 nobj;     /* objects named so far */
+	u64 lastcpu;  /* ticks of the last CPU sample */
 	u64 path_gen; /* genx when path was stored */
 	u64 pc_gen, pc;
 	u32 path_len;
 	u32 in_call; /* call we are inside of; 0: none */
 	u64 in_begin;
 	u32 nthread, nfork; /* creations so far */
-	u32 index; /* of the slot */
-	u32 depth; /* handlers running */
-	u32 vfork; /* a vforked child may be running on our stack */
-	u32 lost; /* errno of a failed write not yet in the stream */
+	u32 index;          /* of the slot */
+	u32 depth;          /* handlers running */
+	u32 vfork;          /* a vforked child may be running on our stack */
+	u32 lost;           /* errno of a failed write not yet in the stream */
 	u64 lost_count;
 	u64 ndata;
 	u32 tid, how;
@@ -63,7 +63,7 @@ struct self {
 	struct thr *thr;
 	u32 uid, proc;
 	u32 nfork; /* forks so far, as the parent counted */
-	u32 off; /* never record on this thread: it is ours */
+	u32 off;   /* never record on this thread: it is ours */
 };
 extern __thread struct self shim_self __attribute__((tls_model("initial-exec"))) HIDDEN;
 extern struct control shim_ctl HIDDEN; /* page(s) that boot maps over with the file `control` */
@@ -71,7 +71,7 @@ extern struct control shim_ctl HIDDEN; /* page(s) that boot maps over with the f
 /* One event while it is being made; lives on the wrapper's stack. */
 struct part {
 	const void *p; /* of bytes; for numbers NULL */
-	u64 n; /* length, or the number */
+	u64 n;         /* length, or the number */
 	u32 kind;
 };
 enum { PART_NUM, PART_STR, PART_PATH };

@@ -866,6 +866,8 @@ static int control_create(void)
 	r = sys(SYS_write, fd, control_room, PROPHET_ControlSize);
 	if (r > 0)
 		shim_run.own_bytes += (u64)r;
+	if (r > 0 && r < PROPHET_ControlSize) /* why? */
+		r = sys(SYS_write, fd, control_room, PROPHET_ControlSize);
 	r = r == PROPHET_ControlSize ? 0 : r < 0 ? r : -ENOSPC;
 	if (r == 0)
 		r = map_control((int)fd);

@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) void sync_event(struct thr *t, u32 
 		goto late;
 	if (unlikely(v >= 1u << 13 || pos > PROPHET_RingLimit))
 		goto late;
-	mask = (k->f2 != f2 ? PROPHET_MaskF2 : 0) | (seq && seq != k->seq + 1 ? PROPHET_MaskSeq : 0);
+	mask = (k->f2 != f2 ? PROPHET_MaskF2 : 0) | (seq != key_next(k->seq) ? PROPHET_MaskSeq : 0);
 	*p++ = (u8)((PROPHET_FirstKey + k->num) << 1 | 1);
 	v = v << 1 | (mask ? PROPHET_EvMore : 0);
 	if (likely(v < 1u << 7)) {
@@ -51,7 +51,7 @@ static inline __attribute__((always_inline)) void sync_event(struct thr *t, u32 
 		if (mask & PROPHET_MaskF2)
 			p = put_z(p, (i64)(f2 - k->f2));
 		if (mask & PROPHET_MaskSeq)
-			p = put_z(p, (i64)(seq - (k->seq + 1)));
+			p = put_z(p, (i64)(seq - key_next(k->seq)));
 	}
 	t->last = now;
 	if (unlikely(!shim_commit_at(&t->slot->pos, pos, (u64)(p - t->ring))))

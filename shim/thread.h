@@ -6,17 +6,17 @@
 
 #include "run.h"
 
-HIDDEN int shim_thread_boot(int argc, char **argv); /* the main thread; from our constructor */
-HIDDEN struct thr *shim_ready_slow(u32 cls); /* see shim_ready */
-HIDDEN struct thr *shim_thread_new(struct thr *parent); /* for a thread about to be created; NULL: it will find its own */
-HIDDEN void shim_thread_begin(struct thr *t); /* on the new thread */
-HIDDEN void shim_thread_ending(struct thr *t); /* its routine is over; destructors may still run */
-HIDDEN void shim_thread_drop(struct thr *t); /* it never came to be */
-HIDDEN void shim_reap(void); /* take back what ended threads had */
-HIDDEN void shim_forked(void); /* in a forked child, before anything else */
-HIDDEN void shim_exit_flush(u32 how, i64 status); /* the process ends, or becomes another program */
-HIDDEN void shim_process_over(u32 how, i64 status); /* the same, for good */
-HIDDEN int shim_in_vfork(struct thr *t); /* we run in a vforked child, on its parent's state */
+HIDDEN int shim_thread_boot(int argc, char **argv);		    /* the main thread; from our constructor */
+HIDDEN struct thr *shim_ready_slow(u32 cls);			    /* see shim_ready */
+HIDDEN struct thr *shim_thread_new(struct thr *parent);		    /* for a thread about to be created; NULL: it will find its own */
+HIDDEN void shim_thread_begin(struct thr *t);			    /* on the new thread */
+HIDDEN void shim_thread_ending(struct thr *t);			    /* its routine is over; destructors may still run */
+HIDDEN void shim_thread_drop(struct thr *t);			    /* it never came to be */
+HIDDEN void shim_reap(void);					    /* take back what ended threads had */
+HIDDEN void shim_forked(void);					    /* in a forked child, before anything else */
+HIDDEN void shim_exit_flush(u32 how, i64 status);		    /* the process ends, or becomes another program */
+HIDDEN void shim_process_over(u32 how, i64 status);		    /* the same, for good */
+HIDDEN int shim_in_vfork(struct thr *t);			    /* we run in a vforked child, on its parent's state */
 HIDDEN void shim_serial_take(void);
 HIDDEN void shim_serial_give(void);
 HIDDEN void shim_modules(struct thr *t);
