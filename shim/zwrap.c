@@ -6637,34 +6637,6 @@ EXPORT time_t time(time_t *t)
 	return r;
 }
 
-EXPORT int gettimeofday(struct timeval *restrict tv, void *restrict tz)
-{
-	struct ev e;
-	int r;
-	if (!shim_begin(&e, CALL_gettimeofday, CLASS_time, CALLER()))
-		return REAL(gettimeofday)(tv, tz);
-	r = REAL(gettimeofday)(tv, tz);
-	shim_end(&e, WRAP_ONCE);
-	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timeval_us(r,tv));
-	shim_done(&e);
-	return r;
-}
-
-EXPORT int __gettimeofday(struct timeval *restrict tv, void *restrict tz)
-{
-	struct ev e;
-	int r;
-	if (!shim_begin(&e, CALL___gettimeofday, CLASS_time, CALLER()))
-		return REAL(__gettimeofday)(tv, tz);
-	r = REAL(__gettimeofday)(tv, tz);
-	shim_end(&e, WRAP_ONCE);
-	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timeval_us(r,tv));
-	shim_done(&e);
-	return r;
-}
-
 EXPORT int clock_getres(clockid_t clk, struct timespec *ts)
 {
 	struct ev e;
