@@ -95,14 +95,20 @@ static int preloaded(void)
 	return 0;
 }
 
+/* Absolute, as children may be started elsewhere. */
 static void our_path(void)
 {
 	const struct link_map *m;
 	struct text t;
 	shim_text(&t, shim_run.lib, sizeof shim_run.lib);
 	for (m = _r_debug.r_map; m; m = m->l_next)
-		if (m->l_addr == (ElfW(Addr))__ehdr_start)
+		if (m->l_addr == (ElfW(Addr))__ehdr_start) {
+			if (*m->l_name != '/' && sys(SYS_getcwd, shim_run.lib, sizeof shim_run.lib) > 0) {
+				t.len = (u32)shim_len(shim_run.lib);
+				shim_put(&t, "/");
+			}
 			shim_put(&t, m->l_name);
+		}
 }
 
 /* The last of what exit runs: registered before the dynamic linker's own, so after all destructors. */

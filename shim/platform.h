@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -65,6 +66,9 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 	return ok;
 }
 
+/* Where a signal found the thread. */
+#define SHIM_CONTEXT_PC(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.gregs[REG_RIP])
+
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {
 	long r;
@@ -77,6 +81,12 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 			 : "rcx", "r11", "memory");
 	return r;
 }
+
+/* A function NAME that calls BEFORE(return address, call) and jumps to what it returns, with the stack as it was. */
+#define SHIM_JUMP_TO_(NAME, BEFORE, CALL)                                                                                      \
+	__asm__(".text\n.globl " #NAME "\n.type " #NAME ", @function\n" #NAME ":\n.cfi_startproc\nendbr64\n"               \
+		"movq (%rsp), %rdi\nmovl $" #CALL ", %esi\nsubq $8, %rsp\n.cfi_adjust_cfa_offset 8\ncall " #BEFORE "\n"     \
+		"addq $8, %rsp\n.cfi_adjust_cfa_offset -8\njmp *%rax\n.cfi_endproc\n.size " #NAME ", .-" #NAME "\n");
 
 #elif defined(__aarch64__)
 
@@ -111,6 +121,8 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 	return __atomic_compare_exchange_n(p, &was, is, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+#define SHIM_CONTEXT_PC(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.pc)
+
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {
 	register long x8 __asm__("x8") = n;
@@ -127,9 +139,18 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	return x0;
 }
 
+#define SHIM_JUMP_TO_(NAME, BEFORE, CALL)                                                                                      \
+	__asm__(".text\n.globl " #NAME "\n.type " #NAME ", %function\n" #NAME ":\n.cfi_startproc\nhint #34\n"              \
+		"stp x29, x30, [sp, #-16]!\n.cfi_adjust_cfa_offset 16\n.cfi_offset 29, -16\n.cfi_offset 30, -8\n"           \
+		"mov x0, x30\nmov w1, #" #CALL "\nbl " #BEFORE "\nmov x16, x0\n"                                           \
+		"ldp x29, x30, [sp], #16\n.cfi_adjust_cfa_offset -16\n.cfi_restore 29\n.cfi_restore 30\n"                   \
+		"br x16\n.cfi_endproc\n.size " #NAME ", .-" #NAME "\n");
+
 #else
 #error "prophet knows amd64 and arm64"
 #endif
+
+#define SHIM_JUMP_TO(NAME, BEFORE, CALL) SHIM_JUMP_TO_(NAME, BEFORE, CALL)
 
 #define SYS_PICK(_0, _1, _2, _3, _4, _5, _6, N, ...) N
 #define sys_1(n) sys6(n, 0, 0, 0, 0, 0, 0)

@@ -21,25 +21,18 @@ void shim_predict_nothing(struct thr *t)
 	t->genx = shim_hash64(&t->gen, 8, 0x50726f70686574) | 1;
 }
 
-/* Makes room; afterwards Slot.Pos is at most the limit. */
-static inline void room(struct thr *t)
-{
-	if (unlikely((u32)t->slot->pos > PROPHET_RingLimit))
-		shim_flush(t, 0);
-}
-
 /* Whole records that predict nothing; text ends one, where it lies. */
 void shim_record_text(struct thr *t, const u8 *rec, u32 len, const char *text, u32 textlen)
 {
 	for (;;) {
 		u64 pos;
-		room(t);
-		pos = t->slot->pos;
-		barrier();
+		pos = shim_place(t);
 		shim_copy(t->ring + (u32)pos, rec, len);
 		shim_copy(t->ring + (u32)pos + len, text, textlen);
-		if (shim_commit_at(&t->slot->pos, pos, pos + len + textlen))
+		if (shim_commit_at(&t->slot->pos, pos, pos + len + textlen)) {
+			t->writing = 0;
 			return;
+		}
 	}
 }
 
@@ -53,10 +46,8 @@ void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len)
 	for (;;) {
 		u64 pos, last, now;
 		u8 *p;
-		room(t);
-		pos = t->slot->pos;
-		barrier();
-		last = t->last;
+		pos = shim_place(t);
+		last = shim_cursor(t);
 		now = shim_ticks();
 		if (now < last)
 			now = last;
@@ -64,8 +55,10 @@ void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len)
 		p = put_v(p, now - last);
 		shim_copy(p, rest, len);
 		t->last = now;
-		if (shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)) + len))
+		if (shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)) + len)) {
+			t->writing = 0;
 			return;
+		}
 	}
 }
 
@@ -165,11 +158,9 @@ void shim_commit(struct ev *e)
 		u32 num, mask = 0, more;
 		int known;
 		u8 *p, *m;
-		room(t);
-		pos = t->slot->pos;
-		barrier();
+		pos = shim_place(t);
 		g = t->genx;
-		last = t->last;
+		last = shim_cursor(t);
 		if (unlikely(begin < last)) {
 			begin = last;
 			if (end < begin)
@@ -267,8 +258,9 @@ void shim_commit(struct ev *e)
 			p += e->inlen;
 		}
 		t->last = end;
-		if (unlikely(!shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)))))
+		if (unlikely(!shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos))))) {
 			continue;
+		}
 		if (!known) {
 			k->idx = e->obj ^ g;
 			k->sc = sc;
@@ -292,6 +284,7 @@ void shim_commit(struct ev *e)
 			t->path_len = n;
 			t->path_gen = g;
 		}
+		t->writing = 0;
 		if (unlikely(end - begin > shim_gap))
 			shim_cpu(t);
 		if (unlikely(!t->gate) && shim_run.exiting)
@@ -374,19 +367,16 @@ static u8 *seal(struct slot *s, u8 *ring, u64 len, u32 flags)
 	return (u8 *)c;
 }
 
-void shim_flush(struct thr *t, u32 flags)
+/* Signals are blocked. */
+static void flush_slot(struct thr *t, struct slot *s, u32 flags)
 {
-	struct slot *s = t->slot;
-	u64 mask, len;
+	u8 *ring = (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader;
+	u64 len = (u32)s->pos;
 	int err;
-	shim_block(&mask);
-	len = (u32)s->pos;
-	if (len == 0 && !flags) {
-		shim_unblock(&mask);
+	if (len == 0 && !flags)
 		return;
-	}
 	__atomic_store_n(&s->gen, s->gen + 1, __ATOMIC_RELEASE); /* odd: being written */
-	err = shim_stream_write(seal(s, t->ring, len, flags), PROPHET_ChunkHeader + len);
+	err = shim_stream_write(seal(s, ring, len, flags), PROPHET_ChunkHeader + len);
 	s->seq++;
 	s->base = t->last;
 	__atomic_store_n(&s->pos, ((s->pos >> 32) + 1) << 32, __ATOMIC_RELEASE);
@@ -400,22 +390,101 @@ void shim_flush(struct thr *t, u32 flags)
 		p = put_v(p, PROPHET_LostWrite);
 		p = put_v(p, t->lost_count);
 		t->lost = 0;
-		shim_copy(t->ring, b, (size_t)(p - b));
+		shim_copy(ring, b, (size_t)(p - b));
 		s->pos += (u64)(p - b);
+	}
+}
+
+static COLD void side_append(struct thr *t)
+{
+	struct slot *s = t->side, *own = t->own;
+	u64 mask, len;
+	shim_block(&mask);
+	len = t->side_len;
+	t->side_len = 0;
+	if (len) {
+		if ((u32)own->pos + len > PROPHET_RingLimit)
+			flush_slot(t, own, 0);
+		if ((u32)own->pos + len > PROPHET_RingLimit) {
+			s->seq = own->seq;
+			flush_slot(t, s, 0);
+			own->seq = s->seq;
+		} else {
+			shim_copy((u8 *)own + PROPHET_SlotHeader + PROPHET_ChunkHeader + (u32)own->pos, (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader, len);
+			own->pos += len;
+		}
 	}
 	shim_unblock(&mask);
 }
+
+void shim_flush(struct thr *t, u32 flags)
+{
+	u64 mask;
+	shim_block(&mask);
+	if (t->side_depth) { /* what was before comes first */
+		flush_slot(t, t->own, 0);
+		t->side->seq = t->own->seq;
+		flush_slot(t, t->side, flags);
+		t->own->seq = t->side->seq;
+	} else {
+		side_append(t);
+		flush_slot(t, t->own, flags);
+	}
+	shim_unblock(&mask);
+}
+
+void shim_make_room(struct thr *t)
+{
+	if (t->side_len && !t->side_depth)
+		side_append(t);
+	else
+		shim_flush(t, 0);
+}
+
+/* A handler that interrupts a writer must not write where that one still will when it goes on. Its records go to a
+ * ring at the side; the writer's commit then fails, and it puts them behind what is committed before it starts over. */
+int shim_aside(struct thr *t)
+{
+	struct slot *s = t->side;
+	if (!s) {
+		long p = sys(SYS_mmap, 0, PROPHET_SlotSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p < 0 && p > -4096)
+			return (int)p;
+		sys(SYS_madvise, p, PROPHET_SlotSize, MADV_DONTFORK);
+		t->side = s = (struct slot *)p;
+	}
+	if (!t->side_len) {
+		s->uid = t->own->uid;
+		s->proc = t->own->proc;
+		s->base = t->last;
+		s->pos = ((s->pos >> 32) + 1) << 32;
+	}
+	t->side_depth = t->depth;
+	t->slot = s;
+	t->ring = (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader;
+	return 0;
+}
+
+void shim_aside_over(struct thr *t)
+{
+	t->slot = t->own;
+	t->ring = (u8 *)t->own + PROPHET_SlotHeader + PROPHET_ChunkHeader;
+	t->side_len = (u32)t->side->pos;
+	t->side_depth = 0;
+	t->own->pos += 1ull << 32;
+}
+
 
 /* Called with the process's lock held. The owner may go on writing; if it flushes while we copy, the copy is dropped. */
 void shim_flush_for(struct thr *t)
 {
 	static u8 copy[PROPHET_ChunkHeader + PROPHET_RingCap] __attribute__((aligned(64)));
-	struct slot *s = t->slot, head;
+	struct slot *s = t->own, head;
 	u64 gen = __atomic_load_n(&s->gen, __ATOMIC_ACQUIRE), len = (u32)__atomic_load_n(&s->pos, __ATOMIC_ACQUIRE);
 	if (len == 0 || gen & 1 || len > PROPHET_RingCap)
 		return;
 	head = *s;
-	shim_copy(copy + PROPHET_ChunkHeader, t->ring, len);
+	shim_copy(copy + PROPHET_ChunkHeader, (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader, len);
 	if (__atomic_load_n(&s->gen, __ATOMIC_ACQUIRE) != gen)
 		return;
 	shim_stream_write(seal(&head, copy + PROPHET_ChunkHeader, len, PROPHET_ChunkOnBehalf), PROPHET_ChunkHeader + len);

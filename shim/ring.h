@@ -23,6 +23,8 @@ struct key {
 };
 _Static_assert(sizeof(struct key) == 64, "a key is a cache line");
 
+#define UNDER_MAX 8
+
 struct thr {
 	u32 gate; /* classes that may take the fast path; 0 in a forked child, in our own threads and while we are inside */
 	u32 uid;
@@ -41,18 +43,38 @@ struct thr {
 	u64 in_begin;
 	u32 nthread, nfork; /* creations so far */
 	u32 index;          /* of the slot */
-	u32 depth;          /* handlers running */
-	u32 vfork;          /* a vforked child may be running on our stack */
+	u32 depth;          /* handlers running; one that was left by a jump is still counted until shim_ready_slow sees it */
+	u32 vfork;          /* VFORK_…: not only this thread may be running on this state */
 	u32 lost;           /* errno of a failed write not yet in the stream */
 	u64 lost_count;
 	u64 ndata;
 	u32 tid, how;
 	u32 parent, nth;
-	struct thr *next; /* of the process's list; also free list */
+	u64 cursor;	   /* time cursor as the last handler left it */
+	struct slot *own, *side; /* the thread's ring; the one for handlers that interrupt its writer (shim_aside) */
+	u32 side_depth;	   /* slot and ring are the side's since this handler; 0: they are the own ones */
+	u32 side_len;	   /* bytes there that belong behind what is in the own ring */
+	u32 writing, mute; /* a writer is at work outside of our text; a handler of this depth cannot be recorded */
+	struct thr *next, *prev; /* of the process's list; next: also of the free list */
+	struct thr *ended; /* next of the list of threads whose routine is over */
 	void *start, *arg; /* a new thread's routine */
 	u32 flags, begun;
+	void *env;	   /* an environment that a vforked child needed; taken back by its parent */
+	u64 env_len;
+	struct under {	   /* what each running handler interrupted */
+		u64 frame, begin;
+		u32 call, sig;
+		u32 writing, pad;
+	} under[UNDER_MAX];
 	u8 path[256];
 	struct key keys[PROPHET_KeySlots];
+};
+
+enum {
+	VFORK_NONE,
+	VFORK_BEGUN, /* a vforked child may run on our stack; it has not recorded anything yet */
+	VFORK_SEEN,
+	VFORK_SHARED, /* a clone shares our thread-local storage for good: only the thread of our tid records */
 };
 
 #define THR_PRIVATE_RING 1 /* no shared memory was to be had */
@@ -64,6 +86,7 @@ struct self {
 	u32 uid, proc;
 	u32 nfork; /* forks so far, as the parent counted */
 	u32 off;   /* never record on this thread: it is ours */
+	struct slot *slot; /* where thr's ring is mapped: a forked child maps its own there */
 };
 extern __thread struct self shim_self __attribute__((tls_model("initial-exec"))) HIDDEN;
 extern struct control shim_ctl HIDDEN; /* page(s) that boot maps over with the file `control` */
@@ -100,6 +123,8 @@ enum { DATA_NONE = 0, DATA_INLINE = 1, DATA_HASH = 2, DATA_BIG = 4, DATA_PIECES 
 HIDDEN void shim_commit(struct ev *e);
 HIDDEN int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end);
 HIDDEN void shim_flush(struct thr *t, u32 flags);
+HIDDEN int shim_aside(struct thr *t);	   /* 0: what comes goes to the side */
+HIDDEN void shim_aside_over(struct thr *t); /* and is behind the interrupted record, which starts over */
 HIDDEN void shim_flush_for(struct thr *t); /* of another thread of this process */
 HIDDEN void shim_flush_dead(struct slot *s); /* of a process that is no more */
 HIDDEN void shim_record(struct thr *t, const u8 *rec, u32 len);
@@ -147,6 +172,33 @@ static inline u64 key_next(u64 seq)
 static inline u64 key_sc(void *pc, u32 call)
 {
 	return (u64)pc << 16 | call;
+}
+
+HIDDEN void shim_make_room(struct thr *t);
+
+/* Where the next record goes. Looked at again once the position is loaded: a handler that ran before may have used up
+ * the room, or have left records at the side that come first; one that runs after makes the commit fail. */
+static inline u64 shim_place(struct thr *t)
+{
+	for (;;) {
+		u64 pos;
+		t->writing = 1;
+		barrier();
+		pos = t->slot->pos;
+		barrier();
+		if (likely((u32)pos <= PROPHET_RingLimit && (!t->side_len || t->side_depth)))
+			return pos;
+		t->writing = 0;
+		shim_make_room(t);
+	}
+}
+
+/* The stream's time cursor: a writer that a handler interrupted may have set thr.last back before its commit failed. */
+static inline u64 shim_cursor(struct thr *t)
+{
+	if (unlikely(t->cursor > t->last))
+		t->last = t->cursor;
+	return t->last;
 }
 
 /* The fast path of an event with two stamps: its key is known and predicts all but the duration, its number takes one

@@ -403,7 +403,12 @@ static void slots_reap(void)
 
 int shim_slot_take(u32 n, u32 *first)
 {
-	u32 *own = owners(), i, k, tries;
+	u32 *own = owners(), i, k, tries, hint = shim_run.slot_hint;
+	shim_run.slot_hint = ~0u;
+	if (n == 1 && hint < PROPHET_SlotsMax && own[hint] == shim_run.pid) { /* ours since before exec */
+		*first = hint;
+		return 0;
+	}
 	for (tries = 0; tries < 8; tries++) {
 		if (slots_again(n, first))
 			goto taken;
@@ -449,7 +454,7 @@ void shim_slot_free(u32 index)
 static void flight_land(void)
 {
 	u64 places = shim_ctl.flight / PROPHET_SlotSize, n = shim_ctl.flightpos, i = n > places ? n - places : 0;
-	if (!flight || shim_ctl.live)
+	if (!flight)
 		return;
 	shim_ctl.flight = 0;
 	for (; i < n; i++) {
@@ -474,9 +479,20 @@ void shim_run_left(void)
 	static const char *const suffixes[] = {".rings", ".dir", ".flight"};
 	char path[300];
 	u64 mask;
-	u32 i, n = shim_ctl.flight ? 3 : 2;
-	if (__atomic_load_n(&shim_ctl.live, __ATOMIC_ACQUIRE) || rings.fd < 0)
+	u32 i, n = shim_ctl.flight ? 3 : 2, *own = owners(), end = shim_ctl.slotsend, last = shim_run.pid;
+	if (rings.fd < 0)
 		return;
+	if (__atomic_load_n(&shim_ctl.live, __ATOMIC_ACQUIRE)) {
+		for (i = 0; i < end && i < PROPHET_SlotsMax; i++)
+			if (own[i] && own[i] != last && sys(SYS_kill, last = own[i], 0) != -ESRCH)
+				return;
+		shim_lock(&shim_wiped->threads);
+		slots_reap(); /* of those that were killed */
+		shim_unlock(&shim_wiped->threads);
+		for (i = 0; i < end && i < PROPHET_SlotsMax; i++)
+			if (own[i] && own[i] != shim_run.pid)
+				return;
+	}
 	shim_block(&mask);
 	if (shim_ctl.flight)
 		flight_land();
@@ -485,7 +501,13 @@ void shim_run_left(void)
 	shim_unblock(&mask);
 }
 
-void *shim_slots_map(u32 first, u32 n)
+int shim_private(void *at)
+{
+	long p = sys(SYS_mmap, at, PROPHET_SlotSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	return p < 0 && p > -4096 ? (int)p : 0;
+}
+
+void *shim_slots_map(void *at, u32 first, u32 n)
 {
 	u64 off = (u64)first * PROPHET_SlotSize, len = (u64)n * PROPHET_SlotSize;
 	long p;
@@ -497,8 +519,19 @@ void *shim_slots_map(u32 first, u32 n)
 		take_back(SIGSET(SIGXFSZ)); /* signals are blocked: we hold the threads' lock */
 	if (p)
 		return 0;
-	p = sys(SYS_mmap, 0, len, PROT_READ | PROT_WRITE, MAP_SHARED, rings.fd, off);
+	p = sys(SYS_mmap, at, len, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), rings.fd, off);
 	return p < 0 && p > -4096 ? 0 : (void *)p;
+}
+
+static u32 statm_pid;
+
+static void statm_open(void)
+{
+	long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+	statm.fd = -1;
+	statm_pid = shim_run.pid;
+	if (fd >= 0)
+		keep(&statm, (int)fd);
 }
 
 u64 shim_rss(u64 now)
@@ -506,26 +539,21 @@ u64 shim_rss(u64 now)
 	char b[96];
 	const char *p;
 	long r;
-	if (now < shim_run.next_rss || statm.fd < 0 || !same_file(&statm))
+	if (now < shim_run.next_rss)
 		return 0;
 	shim_run.next_rss = now + shim_gap * 250; /* 10 ms */
+	if (!same_file(&statm))
+		return 0;
+	if (statm_pid != shim_run.pid) { /* our parent's */
+		sys(SYS_close, statm.fd);
+		statm_open();
+	}
 	r = sys(SYS_pread64, statm.fd, b, sizeof b - 1, 0);
 	if (r <= 0)
 		return 0;
 	b[r] = 0;
 	shim_parse(b, &p);
 	return *p ? shim_parse(p + 1, 0) : 0;
-}
-
-static void statm_open(void)
-{
-	long fd;
-	if (same_file(&statm)) /* our parent's */
-		sys(SYS_close, statm.fd);
-	statm.fd = -1;
-	fd = sys(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
-	if (fd >= 0)
-		keep(&statm, (int)fd);
 }
 
 static u64 number_after(const char *b, const char *name)
@@ -984,12 +1012,19 @@ static u64 dir_mark(const char *dir)
 	return shim_hash64(dir, shim_len(dir), 0) & 0xffffffff;
 }
 
-/* PROPHET_RUN is "tag:parent process:parent thread:which fork of it:mark of the directory". 1: there is no run to join;
+int shim_trace_asked(const char *dir)
+{
+	return !shim_same(dir, shim_run.dir) && dir_mark(dir) != shim_run.asked;
+}
+
+/* PROPHET_RUN is "tag:parent process:parent thread:which fork of it:mark of the directory:the slot that this process had
+ * before exec, if it had one". 1: there is no run to join;
  * an error: there is, but this process may not, as it belongs to another user or the trace is gone. */
 static int try_join(void)
 {
 	const char *run = shim_getenv(shim_run.envp, "PROPHET_RUN"), *dir = shim_getenv(shim_run.envp, "PROPHET_TRACE");
 	const char *p;
+	shim_run.asked = dir ? dir_mark(dir) : 0;
 	if (!run || !dir || *dir != '/')
 		return 1;
 	for (p = run; *p && *p != ':'; p++)
@@ -1001,12 +1036,14 @@ static int try_join(void)
 		if (*p == ':')
 			shim_run.parent_nth = (u32)shim_parse(p + 1, &p);
 	}
-	if (*p != ':' || shim_parse(p + 1, 0) != dir_mark(dir))
+	if (*p != ':' || shim_parse(p + 1, &p) != dir_mark(dir))
 		return 1;
+	if (*p == ':')
+		shim_run.slot_hint = (u32)shim_parse(p + 1, 0);
 	return join(dir, parse_hex(run));
 }
 
-void shim_trace_env(char *trace, u32 cap, char *run)
+void shim_trace_env(char *trace, u32 cap, char *run, u32 slot)
 {
 	struct text t;
 	shim_text(&t, trace, cap);
@@ -1023,6 +1060,10 @@ void shim_trace_env(char *trace, u32 cap, char *run)
 	shim_putd(&t, shim_self.nfork);
 	shim_put(&t, ":");
 	shim_putd(&t, (i64)dir_mark(shim_run.dir));
+	if (slot != ~0u) {
+		shim_put(&t, ":");
+		shim_putd(&t, slot);
+	}
 }
 
 static void stderr_identity(void)
@@ -1061,6 +1102,7 @@ static int run_open(char **envp, int argc, char **argv)
 {
 	int r;
 	shim_run.envp = envp;
+	shim_run.slot_hint = ~0u;
 	shim_run.pid = (u32)sys(SYS_getpid);
 	shim_ring_rate(shim_ticks_per_ms());
 	stderr_identity();
@@ -1105,9 +1147,8 @@ void shim_run_forked(void)
 	shim_run.parent_nth = shim_self.nfork;
 	shim_run.how = PROPHET_ProcForked;
 	shim_run.threads = 1;
-	shim_run.next_rss = 0;
+	shim_run.next_rss = shim_ticks() + shim_gap * 250;
 	shim_run.exiting = 0;
 	shim_run.own_bytes = 0;
 	new_process();
-	statm_open();
 }

@@ -16,6 +16,8 @@ struct run {
 	u32 threads; /* ever started in this process: 1 means that nobody races us for the lowest descriptor */
 	u64 boottime;
 	u64 next_rss;
+	u64 asked; /* mark of the PROPHET_TRACE that this process was started with */
+	u32 slot_hint, pad; /* the slot that this process had before exec; ~0: none */
 	u64 own_bytes; /* written by us, for coverage */
 	u32 stream_index;
 	u32 said;
@@ -36,7 +38,8 @@ HIDDEN void shim_block(u64 *was);			      /* all signals */
 HIDDEN void shim_unblock(const u64 *was);
 HIDDEN int shim_stream_write(const void *p, u64 len); /* 0 or errno; signals are blocked */
 HIDDEN int shim_stream_writev(const struct iovec *v, int n, u64 len);
-HIDDEN void *shim_slots_map(u32 first, u32 n); /* shared, backed by real memory; NULL when there is none */
+HIDDEN void *shim_slots_map(void *at, u32 first, u32 n); /* shared, backed by real memory, at this address if not NULL; NULL when there is none */
+HIDDEN int shim_private(void *at);			  /* a slot's memory becomes this process's own; 0 or -errno */
 HIDDEN int shim_slot_take(u32 n, u32 *first);  /* n slots in a row for this process */
 HIDDEN void shim_slot_free(u32 index);
 HIDDEN void shim_run_left(void); /* this process has freed its slots: the last one cleans up */
@@ -49,7 +52,8 @@ HIDDEN void shim_fd_yield(int fd);	 /* ours moves elsewhere: the program wants t
 HIDDEN u64 *shim_known_files(void); /* PROPHET_KnownFiles words in the control mapping; the first counts the others */
 HIDDEN void shim_ring_rate(u64 ticks_per_ms);
 HIDDEN void shim_io_counts(u64 *rchar, u64 *wchar);
-HIDDEN void shim_trace_env(char *trace, u32 cap, char *run); /* what children need */
+HIDDEN int shim_trace_asked(const char *dir); /* another trace than ours is wanted */
+HIDDEN void shim_trace_env(char *trace, u32 cap, char *run, u32 slot); /* what children need; run has room for 96 */
 
 /* A lock of ours. Signals are blocked while it is held; fork wipes it. */
 struct lock {
@@ -68,6 +72,9 @@ struct wiped {
 	u32 draw[2]; /* the tid that draws a random number: hook_rand.c */
 	struct thr *list; /* every thread's */
 	struct thr *spare;
+	struct thr *ended;   /* threads whose routine is over: pushed by themselves, */
+	struct thr *reaping; /* taken from there by shim_reap */
+	struct lock system;
 };
 extern struct wiped *shim_wiped HIDDEN;
 

@@ -29,7 +29,7 @@ static int more(u32 n)
 		return -ENOMEM;
 	sys(SYS_madvise, state, n * THR_SIZE, MADV_WIPEONFORK);
 	if (shim_slot_take(n, &first) == 0) {
-		ring = shim_slots_map(first, n);
+		ring = shim_slots_map(0, first, n);
 		if (!ring)
 			for (i = 0; i < n; i++)
 				shim_slot_free(first + i);
@@ -45,7 +45,7 @@ static int more(u32 n)
 	for (i = 0; i < n; i++) {
 		struct thr *t = (struct thr *)(state + (n - 1 - i) * THR_SIZE);
 		u32 k = n - 1 - i;
-		t->slot = (struct slot *)(ring + (u64)k * PROPHET_SlotSize);
+		t->own = t->slot = (struct slot *)(ring + (u64)k * PROPHET_SlotSize);
 		t->ring = (u8 *)t->slot + PROPHET_SlotHeader + PROPHET_ChunkHeader;
 		t->index = flags & THR_SHARED_SLOT ? first + k : ~0u;
 		t->flags = flags;
@@ -55,39 +55,45 @@ static int more(u32 n)
 	return 0;
 }
 
-/* Takes a spare state and makes it a thread's; the stream begins with who it is. */
-static struct thr *take(u32 parent, u32 nth, u32 how)
+static void enlist(struct thr *t)
 {
-	struct thr *t;
-	struct slot *s;
-	shim_lock(&shim_wiped->threads);
-	if (!shim_wiped->spare)
-		more(shim_run.threads < 2 ? 1 : shim_run.threads < BATCH ? shim_run.threads : BATCH);
-	t = shim_wiped->spare;
-	if (t) {
-		shim_wiped->spare = t->next;
-		t->next = shim_wiped->list;
-		shim_wiped->list = t;
-		shim_run.threads++;
-	}
-	shim_unlock(&shim_wiped->threads);
-	if (!t)
-		return 0;
-	s = t->slot;
+	t->prev = 0;
+	t->next = shim_wiped->list;
+	if (t->next)
+		t->next->prev = t;
+	shim_wiped->list = t;
+	shim_run.threads++;
+}
+
+static void unlist(struct thr *t)
+{
+	if (t->next)
+		t->next->prev = t->prev;
+	if (t->prev)
+		t->prev->next = t->next;
+	else
+		shim_wiped->list = t->next;
+}
+
+/* The state is a new thread's, which has recorded nothing yet. */
+static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
+{
+	struct slot *s = t->slot;
 	t->uid = __atomic_add_fetch(&shim_ctl.nextuid, 1, __ATOMIC_RELAXED);
 	t->proc = shim_run.proc;
 	t->parent = parent;
 	t->nth = nth;
 	t->how = how;
 	t->nobj = t->ndata = 0;
-	t->in_call = t->depth = t->vfork = t->lost = t->begun = 0;
+	t->gate = t->writing = t->mute = t->side_len = t->side_depth = 0;
+	t->in_call = t->depth = t->vfork = t->lost = t->begun = t->tid = 0;
 	t->nthread = t->nfork = 0;
-	t->lastcpu = 0;
+	t->lastcpu = t->cursor = 0;
 	t->last = shim_ticks();
 	s->owner = shim_run.pid;
 	s->uid = t->uid;
 	s->proc = t->proc;
-	s->pos = 0;
+	s->pos = ((s->pos >> 32) + 1) << 32; /* as a flush leaves it */
 	s->seq = 0;
 	s->base = t->last;
 	s->start = shim_run.boottime;
@@ -96,6 +102,23 @@ static struct thr *take(u32 parent, u32 nth, u32 how)
 	s->call = 0;
 	shim_predict_nothing(t);
 	__atomic_store_n(&s->state, PROPHET_SlotLive, __ATOMIC_RELEASE);
+}
+
+/* Takes a spare state and makes it a thread's; the stream begins with who it is. */
+static struct thr *take(u32 parent, u32 nth, u32 how)
+{
+	struct thr *t;
+	shim_lock(&shim_wiped->threads);
+	if (!shim_wiped->spare)
+		more(shim_run.threads < 2 ? 1 : shim_run.threads < BATCH ? shim_run.threads : BATCH);
+	t = shim_wiped->spare;
+	if (t) {
+		shim_wiped->spare = t->next;
+		enlist(t);
+	}
+	shim_unlock(&shim_wiped->threads);
+	if (t)
+		fresh(t, parent, nth, how);
 	return t;
 }
 
@@ -131,26 +154,9 @@ static void clock_record(struct thr *t)
 	shim_record(t, b, (u32)(p - b));
 }
 
-static void proc_record(struct thr *t, int argc, char **argv)
+static u32 proc_head(u8 *rec, u32 body)
 {
-	static char body[6000]; /* only in a process with one thread */
-	static u8 rec[6200];
-	u8 *p;
-	struct text s;
-	long r;
-	int i;
-	shim_text(&s, body, sizeof body);
-	if (shim_run.how != PROPHET_ProcForked) {
-		r = sys(SYS_readlinkat, -100, "/proc/self/exe", body, sizeof body / 3);
-		s.len = r > 0 ? (u32)r : 0;
-		shim_putn(&s, "", 1);
-		r = sys(SYS_getcwd, body + s.len, sizeof body / 3);
-		s.len += r > 0 ? (u32)r - 1 : 0;
-		shim_putn(&s, "", 1);
-		for (i = 0; i < argc && argv[i] && !s.cut; i++)
-			shim_putn(&s, argv[i], shim_len(argv[i]) + 1);
-	}
-	p = put_v(rec, PROPHET_TagProc);
+	u8 *p = put_v(rec, PROPHET_TagProc);
 	p = put_v(p, shim_run.proc);
 	p = put_v(p, shim_run.parent_proc);
 	p = put_v(p, shim_run.parent_uid);
@@ -158,9 +164,30 @@ static void proc_record(struct thr *t, int argc, char **argv)
 	p = put_v(p, shim_run.pid);
 	p = put_v(p, (u64)sys(SYS_getppid));
 	p = put_v(p, shim_run.how);
-	p = put_v(p, s.len);
-	shim_copy(p, body, s.len);
-	shim_record(t, rec, (u32)(p - rec) + s.len);
+	return (u32)(put_v(p, body) - rec);
+}
+
+/* A new program: which one, where, with which arguments. */
+static void proc_record(struct thr *t, int argc, char **argv)
+{
+	static char body[6000]; /* only in a process with one thread */
+	static u8 rec[6200];
+	struct text s;
+	u32 head;
+	long r;
+	int i;
+	shim_text(&s, body, sizeof body);
+	r = sys(SYS_readlinkat, -100, "/proc/self/exe", body, sizeof body / 3);
+	s.len = r > 0 ? (u32)r : 0;
+	shim_putn(&s, "", 1);
+	r = sys(SYS_getcwd, body + s.len, sizeof body / 3);
+	s.len += r > 0 ? (u32)r - 1 : 0;
+	shim_putn(&s, "", 1);
+	for (i = 0; i < argc && argv[i] && !s.cut; i++)
+		shim_putn(&s, argv[i], shim_len(argv[i]) + 1);
+	head = proc_head(rec, s.len);
+	shim_copy(rec + head, body, s.len);
+	shim_record(t, rec, head + s.len);
 }
 
 /* Modules: what pcs belong to. Known ones are kept so that a pc outside of them asks for another look. */
@@ -263,7 +290,16 @@ static void tls_is(struct thr *t)
 	shim_self.uid = t->uid;
 	shim_self.proc = t->proc;
 	shim_self.nfork = 0;
+	shim_self.slot = t->slot;
 	shim_self.thr = t;
+}
+
+/* The calling thread is t from now on; its stream begins with who it is. Signals are blocked. */
+static void begun(struct thr *t)
+{
+	say_thread(t);
+	t->begun = 1;
+	t->gate = ~0u;
 }
 
 int shim_thread_boot(int argc, char **argv)
@@ -276,14 +312,37 @@ int shim_thread_boot(int argc, char **argv)
 	tls_is(t);
 	clock_record(t);
 	proc_record(t, argc, argv);
-	say_thread(t);
+	begun(t);
 	shim_modules(t);
-	t->begun = 1;
-	t->gate = ~0u;
 	shim_unblock(&mask);
 	if (shim_ctl.serial)
 		shim_serial_take();
 	return 0;
+}
+
+/* A forked child's thread keeps the addresses that its state and ring had in the parent, so that a chain of forks
+ * maps no more than one process does, and code that a handler forked from finds the child's own state. */
+static struct thr *again(void)
+{
+	struct thr *t = shim_self.thr;
+	struct slot *s = shim_self.slot;
+	u32 index = ~0u;
+	if (!t || !s)
+		return take(shim_self.uid, shim_self.nfork, PROPHET_ThreadForked);
+	t->flags = THR_SHARED_SLOT;
+	if (shim_slot_take(1, &index) != 0 || !shim_slots_map(s, index, 1)) {
+		shim_slot_free(index);
+		index = ~0u;
+		t->flags = THR_PRIVATE_RING;
+		if (shim_private(s) != 0)
+			return 0;
+	}
+	t->index = index;
+	t->own = t->slot = s;
+	t->ring = (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader;
+	enlist(t);
+	fresh(t, shim_self.uid, shim_self.nfork, PROPHET_ThreadForked);
+	return t;
 }
 
 void shim_forked(void)
@@ -292,23 +351,38 @@ void shim_forked(void)
 	struct thr *t;
 	shim_block(&mask);
 	if (!shim_wiped->alive) {
-		shim_zero(shim_wiped, sizeof *shim_wiped);
 		shim_wiped->alive = 1;
 		shim_run_forked();
-		t = take(shim_self.uid, shim_self.nfork, PROPHET_ThreadForked);
+		t = again();
 		if (!t) {
 			shim_self.thr = 0;
 			shim_self.off = 1;
 		} else {
+			u8 rec[96];
 			tls_is(t);
 			clock_record(t);
-			proc_record(t, 0, 0);
-			say_thread(t);
-			t->begun = 1;
-			t->gate = ~0u;
+			shim_record(t, rec, proc_head(rec, 0));
+			begun(t);
 		}
 	}
 	shim_unblock(&mask);
+}
+
+void shim_child(void)
+{
+	struct thr *t = shim_self.thr;
+	if (shim_run.state != RUN_ON || shim_self.off)
+		return;
+	if (shim_wiped->alive && (u32)sys(SYS_getpid) != shim_run.pid) { /* the kernel does not wipe: emulators */
+		u64 mask;
+		shim_block(&mask);
+		if (t)
+			shim_zero(t, sizeof *t);
+		shim_zero(shim_wiped, sizeof *shim_wiped);
+		shim_unblock(&mask);
+	}
+	if (shim_ctl.serial)
+		shim_serial_take();
 }
 
 struct thr *shim_thread_new(struct thr *parent)
@@ -323,9 +397,7 @@ void shim_thread_begin(struct thr *t)
 	tls_is(t);
 	t->last = shim_ticks();
 	t->slot->base = t->last;
-	say_thread(t);
-	t->begun = 1;
-	t->gate = ~0u;
+	begun(t);
 	shim_unblock(&mask);
 	if (shim_ctl.serial)
 		shim_serial_take();
@@ -333,89 +405,174 @@ void shim_thread_begin(struct thr *t)
 
 void shim_thread_ending(struct thr *t)
 {
-	if (!t || shim_self.thr != t)
+	if (!t || shim_self.thr != t || !t->slot || t->slot->state != PROPHET_SlotLive)
 		return;
 	shim_cpu(t);
 	shim_flush(t, 0);
 	__atomic_store_n(&t->slot->state, PROPHET_SlotEnding, __ATOMIC_RELEASE);
+	t->ended = __atomic_load_n(&shim_wiped->ended, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&shim_wiped->ended, &t->ended, t, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
 	if (shim_ctl.serial)
 		shim_serial_give();
 }
 
-static void unlist(struct thr *t)
+static void recycle(struct thr *t)
 {
-	struct thr **p = &shim_wiped->list;
-	while (*p && *p != t)
-		p = &(*p)->next;
-	if (*p)
-		*p = t->next;
+	unlist(t);
+	t->slot->state = PROPHET_SlotFree;
+	t->next = shim_wiped->spare;
+	shim_wiped->spare = t;
 }
 
 void shim_thread_drop(struct thr *t)
 {
 	shim_lock(&shim_wiped->threads);
-	unlist(t);
-	t->slot->state = PROPHET_SlotFree;
-	t->next = shim_wiped->spare;
-	shim_wiped->spare = t;
+	recycle(t);
 	shim_unlock(&shim_wiped->threads);
 }
+
+#define REAP_MAX 16 /* looked at in one go */
 
 /* A thread whose routine is over is gone once the kernel no longer knows its tid. */
 void shim_reap(void)
 {
-	struct thr *t, *next;
+	struct thr *t, *stay = 0;
+	u32 n;
+	if (!shim_wiped || (!__atomic_load_n(&shim_wiped->ended, __ATOMIC_RELAXED) && !shim_wiped->reaping))
+		return;
 	shim_lock(&shim_wiped->threads);
-	for (t = shim_wiped->list; t; t = next) {
-		next = t->next;
-		if (t->slot->state != PROPHET_SlotEnding || !t->tid || sys(SYS_tgkill, shim_run.pid, t->tid, 0) != -ESRCH)
+	if (!shim_wiped->reaping)
+		shim_wiped->reaping = __atomic_exchange_n(&shim_wiped->ended, 0, __ATOMIC_ACQUIRE);
+	for (n = 0; n < REAP_MAX && (t = shim_wiped->reaping); n++) {
+		shim_wiped->reaping = t->ended;
+		if (sys(SYS_tgkill, shim_run.pid, t->tid, 0) != -ESRCH) {
+			t->ended = stay;
+			stay = t;
 			continue;
+		}
 		shim_flush(t, PROPHET_ChunkLast);
-		unlist(t);
-		t->slot->state = PROPHET_SlotFree;
-		t->next = shim_wiped->spare;
-		shim_wiped->spare = t;
+		recycle(t);
+	}
+	while ((t = stay)) {
+		stay = t->ended;
+		t->ended = shim_wiped->reaping;
+		shim_wiped->reaping = t;
 	}
 	shim_unlock(&shim_wiped->threads);
+}
+
+/* Whether the innermost handler that we know of still runs: its frame is then deeper than ours, on this stack. One
+ * on another stack is told apart by the distance, or by the kernel. */
+#define STACK_MAX (64ul << 20)
+
+int shim_in_handler(struct thr *t, u64 here)
+{
+	while (t->depth) {
+		struct under *u = &t->under[(t->depth - 1) % UNDER_MAX];
+		u8 b[32], *p;
+		u64 now;
+		if (t->depth > UNDER_MAX || (u->frame > here && u->frame - here < STACK_MAX))
+			return 1;
+		/* It was left by a jump, and with it the call that it interrupted. */
+		t->depth--;
+		if (t->side_depth > t->depth)
+			shim_aside_over(t);
+		if (t->mute > t->depth)
+			t->mute = 0;
+		now = shim_ticks();
+		p = put_v(b, u->call);
+		p = put_v(p, u->call && now > u->begin ? now - u->begin : 0);
+		shim_record_at(t, PROPHET_TagLeft, b, (u32)(p - b));
+	}
+	return 0;
+}
+
+void shim_fork_record(struct thr *t, u32 nth, u64 pid, u32 how)
+{
+	u8 b[32], *p = put_v(b, nth);
+	p = put_v(p, pid);
+	p = put_v(p, how);
+	shim_record_at(t, PROPHET_TagFork, b, (u32)(p - b));
+}
+
+/* Something of this thread's state was shared with a child; is it still? */
+static int vforked(struct thr *t)
+{
+	if (!shim_in_vfork(t)) {
+		if (t->vfork != VFORK_SHARED) {
+			t->vfork = VFORK_NONE;
+			if (t->env)
+				sys(SYS_munmap, t->env, t->env_len);
+			t->env = 0;
+		}
+		return 0;
+	}
+	if (t->vfork == VFORK_BEGUN) {
+		t->vfork = VFORK_SEEN;
+		shim_fork_record(t, shim_self.nfork, (u64)sys(SYS_getpid), PROPHET_ProcForked);
+	}
+	return t->vfork == VFORK_SHARED;
+}
+
+/* After shim_process_over our slot may be another process's: what is still recorded, at once, needs other memory. */
+static struct slot parting;
+
+static int after_over(struct thr *t)
+{
+	if (t->flags & THR_SHARED_SLOT && t->index == ~0u) {
+		u64 mask;
+		int r;
+		shim_block(&mask);
+		r = shim_private(t->slot);
+		if (r == 0) {
+			*t->slot = parting;
+			t->flags = THR_PRIVATE_RING;
+		}
+		shim_unblock(&mask);
+		return r;
+	}
+	return 0;
 }
 
 struct thr *shim_ready_slow(u32 cls)
 {
 	struct self *me = &shim_self;
-	struct thr *t = me->thr;
+	struct thr *t;
 	if (shim_run.state != RUN_ON || me->off)
 		return 0;
-	if (t && !t->slot) { /* fork has wiped it */
+	if (unlikely(!shim_wiped->alive))
 		shim_forked();
+	t = me->thr;
+	if (unlikely(!t)) {
+		u64 mask;
+		if (me->off)
+			return 0;
+		shim_block(&mask);
 		t = me->thr;
-	} else if (!t) {
-		if (!shim_wiped->alive) {
-			shim_forked();
-			t = me->thr;
-		} else {
-			u64 mask;
-			t = take(0, 0, PROPHET_ThreadFound);
-			if (t) {
-				shim_block(&mask);
-				tls_is(t);
-				say_thread(t);
-				t->begun = 1;
-				t->gate = ~0u;
-				shim_unblock(&mask);
-			}
+		if (!t && (t = take(0, 0, PROPHET_ThreadFound))) {
+			tls_is(t);
+			begun(t);
 		}
+		shim_unblock(&mask);
+		if (!t)
+			return 0;
 	}
-	if (!t || !(shim_ctl.level & 1u << cls))
+	if (unlikely(!t->begun)) /* a handler of a child that is being made */
 		return 0;
-	if (t->vfork && !shim_in_vfork(t))
-		t->vfork = 0;
-	t->gate = t->vfork || shim_run.exiting ? 0 : ~0u;
-	return t;
+	if (unlikely(t->vfork) && vforked(t))
+		return 0;
+	if (unlikely(t->depth))
+		shim_in_handler(t, (u64)__builtin_frame_address(0));
+	if (unlikely(shim_run.exiting) && after_over(t))
+		return 0;
+	t->gate = t->vfork || t->depth || shim_run.exiting ? 0 : ~0u;
+	return shim_ctl.level & 1u << cls && !t->mute ? t : 0;
 }
 
 int shim_in_vfork(struct thr *t)
 {
-	return t->vfork && (u32)sys(SYS_getpid) != shim_run.pid;
+	return t->vfork && (u32)sys(SYS_gettid) != t->tid;
 }
 
 u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail)
@@ -462,12 +619,12 @@ static void exit_record(struct thr *t, u32 how, i64 status)
 void shim_exit_flush(u32 how, i64 status)
 {
 	struct thr *t = shim_self.thr, *o;
-	if (shim_run.state != RUN_ON || shim_self.off || !t || !t->slot || shim_in_vfork(t))
+	if (shim_run.state != RUN_ON || shim_self.off || !shim_wiped->alive || !t || !t->begun || shim_in_vfork(t))
 		return;
 	shim_cpu(t);
 	clock_record(t);
 	exit_record(t, how, status);
-	shim_flush(t, PROPHET_ChunkLast);
+	shim_flush(t, how == PROPHET_ExitExec ? 0 : PROPHET_ChunkLast);
 	if (shim_run.threads > 1) {
 		shim_lock(&shim_wiped->threads);
 		for (o = shim_wiped->list; o; o = o->next)
@@ -478,22 +635,32 @@ void shim_exit_flush(u32 how, i64 status)
 	shim_serial_give();
 }
 
-/* The C library is about to end the process; what it still asks of the kernel goes out at once. */
+/* The C library is about to end the process; what it still asks of the kernel goes out at once. Slots of other
+ * threads stay ours, as these may still run: whoever needs them takes them when our pid is gone. A forked child that
+ * has recorded nothing has nothing to say. */
 void shim_process_over(u32 how, i64 status)
 {
 	struct thr *t = shim_self.thr, *o;
-	if (shim_run.state != RUN_ON || shim_self.off || !t || !t->slot || shim_in_vfork(t) || shim_run.exiting)
+	u64 mask;
+	if (shim_run.state != RUN_ON || shim_self.off || !shim_wiped->alive || !t || !t->begun || shim_in_vfork(t) || shim_run.exiting)
 		return;
+	shim_block(&mask);
 	shim_run.exiting = 1;
 	t->gate = 0;
 	shim_exit_flush(how, status);
 	shim_lock(&shim_wiped->threads);
-	for (o = shim_wiped->list; o; o = o->next)
-		shim_slot_free(o->index);
 	for (o = shim_wiped->spare; o; o = o->next)
 		shim_slot_free(o->index);
+	shim_wiped->spare = 0;
 	shim_unlock(&shim_wiped->threads);
+	if (t->flags & THR_SHARED_SLOT) {
+		parting = *t->slot;
+		t->slot->state = PROPHET_SlotFree;
+		shim_slot_free(t->index);
+		t->index = ~0u;
+	}
 	shim_run_left();
+	shim_unblock(&mask);
 }
 
 /* Serial: one token for all threads of all processes of the run. A holder that died, or that does not come by for

@@ -6624,6 +6624,928 @@ EXPORT int fcloseall(void)
 	return r;
 }
 
+EXPORT int pthread_join(pthread_t th, void **value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_join, CLASS_thread, CALLER()))
+		return REAL(pthread_join)(th, value);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_join)(th, value);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	shim_done(&e);
+	shim_post_reap(&e, r);
+	return r;
+}
+
+EXPORT int pthread_tryjoin_np(pthread_t th, void **value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_tryjoin_np, CLASS_thread, CALLER()))
+		return REAL(pthread_tryjoin_np)(th, value);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_tryjoin_np)(th, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	shim_done(&e);
+	shim_post_reap(&e, r);
+	return r;
+}
+
+EXPORT int pthread_timedjoin_np(pthread_t th, void **value, const struct timespec *until)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_timedjoin_np, CLASS_thread, CALLER()))
+		return REAL(pthread_timedjoin_np)(th, value, until);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_timedjoin_np)(th, value, until);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	shim_done(&e);
+	shim_post_reap(&e, r);
+	return r;
+}
+
+EXPORT int pthread_clockjoin_np(pthread_t th, void **value, clockid_t clk, const struct timespec *until)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_clockjoin_np, CLASS_thread, CALLER()))
+		return REAL(pthread_clockjoin_np)(th, value, clk, until);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_clockjoin_np)(th, value, clk, until);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	e.f2 = (u64)((u32)clk);
+	shim_done(&e);
+	shim_post_reap(&e, r);
+	return r;
+}
+
+EXPORT int thrd_join(thrd_t th, int *value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_thrd_join, CLASS_thread, CALLER()))
+		return REAL(thrd_join)(th, value);
+	shim_pre_thread(&e, th);
+	r = REAL(thrd_join)(th, value);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	shim_done(&e);
+	shim_post_reap(&e, r);
+	return r;
+}
+
+EXPORT int pthread_detach(pthread_t th)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_detach, CLASS_thread, CALLER()))
+		return REAL(pthread_detach)(th);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_detach)(th);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int thrd_detach(thrd_t th)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_thrd_detach, CLASS_thread, CALLER()))
+		return REAL(thrd_detach)(th);
+	shim_pre_thread(&e, th);
+	r = REAL(thrd_detach)(th);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_kill(pthread_t th, int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_kill, CLASS_thread, CALLER()))
+		return REAL(pthread_kill)(th, sig);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_kill)(th, sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	e.f2 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_sigqueue(pthread_t th, int sig, const union sigval value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_sigqueue, CLASS_thread, CALLER()))
+		return REAL(pthread_sigqueue)(th, sig, value);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_sigqueue)(th, sig, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	e.f2 = (u64)(sig);
+	e.f3 = (u64)(value.sival_int);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_setname_np(pthread_t th, const char *name)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_setname_np, CLASS_thread, CALLER()))
+		return REAL(pthread_setname_np)(th, name);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_setname_np)(th, name);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	shim_tail_text(&e, (r==0?name:0), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_getname_np(pthread_t th, char *buf, size_t n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_getname_np, CLASS_thread, CALLER()))
+		return REAL(pthread_getname_np)(th, buf, n);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_getname_np)(th, buf, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	e.f2 = (u64)(n);
+	shim_tail_text(&e, (r==0?buf:0), PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_setschedparam(pthread_t th, int policy, const struct sched_param *param)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_setschedparam, CLASS_thread, CALLER()))
+		return REAL(pthread_setschedparam)(th, policy, param);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_setschedparam)(th, policy, param);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	e.f2 = (u64)((u32)policy);
+	e.f3 = (u64)((r==0?param->sched_priority:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_getschedparam(pthread_t th, int *policy, struct sched_param *param)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_getschedparam, CLASS_thread, CALLER()))
+		return REAL(pthread_getschedparam)(th, policy, param);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_getschedparam)(th, policy, param);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	e.f2 = (u64)((r==0?(u32)*policy:0));
+	e.f3 = (u64)((r==0?param->sched_priority:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_setschedprio(pthread_t th, int priority)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_setschedprio, CLASS_thread, CALLER()))
+		return REAL(pthread_setschedprio)(th, priority);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_setschedprio)(th, priority);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)(th);
+	e.f2 = (u64)(priority);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int thrd_sleep(const struct timespec *time, struct timespec *left);
+static NOINLINE void thrd_sleep_late(struct thr *t, void *pc, u64 begin, u64 end, int r, const struct timespec *time, struct timespec *left)
+{
+	struct ev e;
+	(void)time;
+	(void)left;
+	shim_late(&e, t, CALL_thrd_sleep, pc, begin, end);
+	e.ret = (i64)r;
+	e.f1 = (u64)((r==0||r==-1?shim_ns(time):0));
+	shim_done(&e);
+}
+
+static NOINLINE int thrd_sleep_event(void *pc, const struct timespec *time, struct timespec *left)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_thrd_sleep, CLASS_thread, pc))
+		return REAL(thrd_sleep)(time, left);
+	r = REAL(thrd_sleep)(time, left);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)((r==0||r==-1?shim_ns(time):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int thrd_sleep(const struct timespec *time, struct timespec *left)
+{
+	struct thr *t = shim_simple(CLASS_thread);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return thrd_sleep_event(CALLER(), time, left);
+	begin = shim_simple_begin(t, CALL_thrd_sleep);
+	r = REAL(thrd_sleep)(time, left);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_thrd_sleep), (i64)r, (u64)((r==0||r==-1?shim_ns(time):0)), 0, 0, begin, end)))
+			return r;
+	}
+	thrd_sleep_late(t, CALLER(), begin, end, r, time, left);
+	return r;
+}
+
+EXPORT void thrd_yield(void)
+{
+	struct ev e;
+	if (!shim_begin(&e, CALL_thrd_yield, CLASS_thread, CALLER())) {
+		REAL(thrd_yield)();
+		return;
+	}
+	REAL(thrd_yield)();
+	shim_end(&e, WRAP_ONCE);
+	shim_done(&e);
+}
+
+EXPORT int pclose(FILE *f)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pclose, CLASS_thread, CALLER()))
+		return REAL(pclose)(f);
+	shim_pre_popened(&e, f);
+	r = REAL(pclose)(f);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(e.f1);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t wait(int *st);
+static NOINLINE void wait_late(struct thr *t, void *pc, u64 begin, u64 end, pid_t r, int *st)
+{
+	struct ev e;
+	(void)st;
+	shim_late(&e, t, CALL_wait, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((r>0&&st?*st:0));
+	shim_done(&e);
+}
+
+static NOINLINE pid_t wait_event(void *pc, int *st)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_wait, CLASS_thread, pc))
+		return REAL(wait)(st);
+	r = REAL(wait)(st);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((r>0&&st?*st:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t wait(int *st)
+{
+	struct thr *t = shim_simple(CLASS_thread);
+	u64 begin, end;
+	pid_t r;
+	if (unlikely(!t))
+		return wait_event(CALLER(), st);
+	begin = shim_simple_begin(t, CALL_wait);
+	r = REAL(wait)(st);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
+			return r;
+	}
+	wait_late(t, CALLER(), begin, end, r, st);
+	return r;
+}
+
+EXPORT pid_t waitpid(pid_t pid, int *st, int options);
+static NOINLINE void waitpid_late(struct thr *t, void *pc, u64 begin, u64 end, pid_t r, pid_t pid, int *st, int options)
+{
+	struct ev e;
+	(void)pid;
+	(void)st;
+	(void)options;
+	shim_late(&e, t, CALL_waitpid, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)(options);
+	e.f3 = (u64)((r>0&&st?*st:0));
+	shim_done(&e);
+}
+
+static NOINLINE pid_t waitpid_event(void *pc, pid_t pid, int *st, int options)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_waitpid, CLASS_thread, pc))
+		return REAL(waitpid)(pid, st, options);
+	r = REAL(waitpid)(pid, st, options);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)(options);
+	e.f3 = (u64)((r>0&&st?*st:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t waitpid(pid_t pid, int *st, int options)
+{
+	struct thr *t = shim_simple(CLASS_thread);
+	u64 begin, end;
+	pid_t r;
+	if (unlikely(!t))
+		return waitpid_event(CALLER(), pid, st, options);
+	begin = shim_simple_begin(t, CALL_waitpid);
+	r = REAL(waitpid)(pid, st, options);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
+			return r;
+	}
+	waitpid_late(t, CALLER(), begin, end, r, pid, st, options);
+	return r;
+}
+
+EXPORT int waitid(idtype_t kind, id_t id, siginfo_t *si, int options)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_waitid, CLASS_thread, CALLER()))
+		return REAL(waitid)(kind, id, si, options);
+	e.inbuf = answer;
+	r = REAL(waitid)(kind, id, si, options);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(kind);
+	e.f2 = (u64)(id);
+	e.f3 = (u64)(options);
+	shim_input_siginfo(&e, r==0, si);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t wait3(int *st, int options, struct rusage *u)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	pid_t r;
+	if (!shim_begin(&e, CALL_wait3, CLASS_thread, CALLER()))
+		return REAL(wait3)(st, options, u);
+	e.inbuf = answer;
+	r = REAL(wait3)(st, options, u);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(options);
+	e.f2 = (u64)((r>0&&st?*st:0));
+	shim_input_usage(&e, r>0, u);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t wait4(pid_t pid, int *st, int options, struct rusage *u)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	pid_t r;
+	if (!shim_begin(&e, CALL_wait4, CLASS_thread, CALLER()))
+		return REAL(wait4)(pid, st, options, u);
+	e.inbuf = answer;
+	r = REAL(wait4)(pid, st, options, u);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)(options);
+	e.f3 = (u64)((r>0&&st?*st:0));
+	shim_input_usage(&e, r>0, u);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t __wait(int *st);
+static NOINLINE void __wait_late(struct thr *t, void *pc, u64 begin, u64 end, pid_t r, int *st)
+{
+	struct ev e;
+	(void)st;
+	shim_late(&e, t, CALL___wait, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((r>0&&st?*st:0));
+	shim_done(&e);
+}
+
+static NOINLINE pid_t __wait_event(void *pc, int *st)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL___wait, CLASS_thread, pc))
+		return REAL(__wait)(st);
+	r = REAL(__wait)(st);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((r>0&&st?*st:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t __wait(int *st)
+{
+	struct thr *t = shim_simple(CLASS_thread);
+	u64 begin, end;
+	pid_t r;
+	if (unlikely(!t))
+		return __wait_event(CALLER(), st);
+	begin = shim_simple_begin(t, CALL___wait);
+	r = REAL(__wait)(st);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
+			return r;
+	}
+	__wait_late(t, CALLER(), begin, end, r, st);
+	return r;
+}
+
+EXPORT pid_t __waitpid(pid_t pid, int *st, int options);
+static NOINLINE void __waitpid_late(struct thr *t, void *pc, u64 begin, u64 end, pid_t r, pid_t pid, int *st, int options)
+{
+	struct ev e;
+	(void)pid;
+	(void)st;
+	(void)options;
+	shim_late(&e, t, CALL___waitpid, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)(options);
+	e.f3 = (u64)((r>0&&st?*st:0));
+	shim_done(&e);
+}
+
+static NOINLINE pid_t __waitpid_event(void *pc, pid_t pid, int *st, int options)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL___waitpid, CLASS_thread, pc))
+		return REAL(__waitpid)(pid, st, options);
+	r = REAL(__waitpid)(pid, st, options);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)(options);
+	e.f3 = (u64)((r>0&&st?*st:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT pid_t __waitpid(pid_t pid, int *st, int options)
+{
+	struct thr *t = shim_simple(CLASS_thread);
+	u64 begin, end;
+	pid_t r;
+	if (unlikely(!t))
+		return __waitpid_event(CALLER(), pid, st, options);
+	begin = shim_simple_begin(t, CALL___waitpid);
+	r = REAL(__waitpid)(pid, st, options);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
+			return r;
+	}
+	__waitpid_late(t, CALLER(), begin, end, r, pid, st, options);
+	return r;
+}
+
+EXPORT pid_t setsid(void)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_setsid, CLASS_thread, CALLER()))
+		return REAL(setsid)();
+	r = REAL(setsid)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setpgid(pid_t pid, pid_t pgid)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setpgid, CLASS_thread, CALLER()))
+		return REAL(setpgid)(pid, pgid);
+	r = REAL(setpgid)(pid, pgid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)((i64)pgid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __setpgid(pid_t pid, pid_t pgid)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___setpgid, CLASS_thread, CALLER()))
+		return REAL(__setpgid)(pid, pgid);
+	r = REAL(__setpgid)(pid, pgid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)((i64)pgid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setpgrp(void)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setpgrp, CLASS_thread, CALLER()))
+		return REAL(setpgrp)();
+	r = REAL(setpgrp)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int kill(pid_t pid, int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_kill, CLASS_thread, CALLER()))
+		return REAL(kill)(pid, sig);
+	r = REAL(kill)(pid, sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int killpg(pid_t pgid, int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_killpg, CLASS_thread, CALLER()))
+		return REAL(killpg)(pgid, sig);
+	r = REAL(killpg)(pgid, sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pgid);
+	e.f2 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int tgkill(pid_t pid, pid_t tid, int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_tgkill, CLASS_thread, CALLER()))
+		return REAL(tgkill)(pid, tid, sig);
+	r = REAL(tgkill)(pid, tid, sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)((i64)tid);
+	e.f3 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int raise(int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_raise, CLASS_thread, CALLER()))
+		return REAL(raise)(sig);
+	r = REAL(raise)(sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int gsignal(int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_gsignal, CLASS_thread, CALLER()))
+		return REAL(gsignal)(sig);
+	r = REAL(gsignal)(sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int unshare(int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_unshare, CLASS_thread, CALLER()))
+		return REAL(unshare)(flags);
+	r = REAL(unshare)(flags);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((u32)flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setns(int fd, int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setns, CLASS_thread, CALLER()))
+		return REAL(setns)(fd, flags);
+	r = REAL(setns)(fd, flags);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)fd);
+	e.f2 = (u64)((u32)flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setuid(uid_t id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setuid, CLASS_thread, CALLER()))
+		return REAL(setuid)(id);
+	r = REAL(setuid)(id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)(int)id);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int seteuid(uid_t id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_seteuid, CLASS_thread, CALLER()))
+		return REAL(seteuid)(id);
+	r = REAL(seteuid)(id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)(int)id);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setreuid(uid_t id, uid_t eid)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setreuid, CLASS_thread, CALLER()))
+		return REAL(setreuid)(id, eid);
+	r = REAL(setreuid)(id, eid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)(int)id);
+	e.f2 = (u64)((i64)(int)eid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setresuid(uid_t id, uid_t eid, uid_t sid)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setresuid, CLASS_thread, CALLER()))
+		return REAL(setresuid)(id, eid, sid);
+	r = REAL(setresuid)(id, eid, sid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)(int)id);
+	e.f2 = (u64)((i64)(int)eid);
+	e.f3 = (u64)((i64)(int)sid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setgid(gid_t id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setgid, CLASS_thread, CALLER()))
+		return REAL(setgid)(id);
+	r = REAL(setgid)(id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)(int)id);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setegid(gid_t id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setegid, CLASS_thread, CALLER()))
+		return REAL(setegid)(id);
+	r = REAL(setegid)(id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)(int)id);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setregid(gid_t id, gid_t eid)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setregid, CLASS_thread, CALLER()))
+		return REAL(setregid)(id, eid);
+	r = REAL(setregid)(id, eid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)(int)id);
+	e.f2 = (u64)((i64)(int)eid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setresgid(gid_t id, gid_t eid, gid_t sid)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setresgid, CLASS_thread, CALLER()))
+		return REAL(setresgid)(id, eid, sid);
+	r = REAL(setresgid)(id, eid, sid);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)(int)id);
+	e.f2 = (u64)((i64)(int)eid);
+	e.f3 = (u64)((i64)(int)sid);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int initgroups(const char *user, gid_t id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_initgroups, CLASS_thread, CALLER()))
+		return REAL(initgroups)(user, id);
+	r = REAL(initgroups)(user, id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)(int)id);
+	shim_tail_text(&e, user, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setgroups(size_t n, const gid_t *groups)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setgroups, CLASS_thread, CALLER()))
+		return REAL(setgroups)(n, groups);
+	r = REAL(setgroups)(n, groups);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setfsuid(uid_t id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setfsuid, CLASS_thread, CALLER()))
+		return REAL(setfsuid)(id);
+	r = REAL(setfsuid)(id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)((i64)(int)id);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setfsgid(gid_t id)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setfsgid, CLASS_thread, CALLER()))
+		return REAL(setfsgid)(id);
+	r = REAL(setfsgid)(id);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)((i64)(int)id);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pidfd_open(pid_t pid, unsigned flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pidfd_open, CLASS_thread, CALLER()))
+		return REAL(pidfd_open)(pid, flags);
+	r = REAL(pidfd_open)(pid, flags);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)(flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pidfd_send_signal(int fd, int sig, siginfo_t *si, unsigned flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pidfd_send_signal, CLASS_thread, CALLER()))
+		return REAL(pidfd_send_signal)(fd, sig, si, flags);
+	r = REAL(pidfd_send_signal)(fd, sig, si, flags);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(sig);
+	e.f2 = (u64)(flags);
+	shim_done(&e);
+	return r;
+}
+
 EXPORT time_t time(time_t *t)
 {
 	struct ev e;
@@ -8592,6 +9514,470 @@ EXPORT int getgrouplist(const char *user, gid_t group, gid_t *groups, int *n)
 	e.ret = (i64)r;
 	e.f1 = (u64)(group);
 	shim_tail_text(&e, user, PART_STR);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sighold(int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sighold, CLASS_signal, CALLER()))
+		return REAL(sighold)(sig);
+	r = REAL(sighold)(sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigrelse(int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigrelse, CLASS_signal, CALLER()))
+		return REAL(sigrelse)(sig);
+	r = REAL(sigrelse)(sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigignore(int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigignore, CLASS_signal, CALLER()))
+		return REAL(sigignore)(sig);
+	r = REAL(sigignore)(sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int siginterrupt(int sig, int flag)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_siginterrupt, CLASS_signal, CALLER()))
+		return REAL(siginterrupt)(sig, flag);
+	r = REAL(siginterrupt)(sig, flag);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(sig);
+	e.f2 = (u64)(flag);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigprocmask, CLASS_signal, CALLER()))
+		return REAL(sigprocmask)(how, set, old);
+	r = REAL(sigprocmask)(how, set, old);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(how);
+	e.f2 = (u64)(shim_set_if(r,set));
+	e.f3 = (u64)(shim_set_if(r,old));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_sigmask, CLASS_signal, CALLER()))
+		return REAL(pthread_sigmask)(how, set, old);
+	r = REAL(pthread_sigmask)(how, set, old);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)(how);
+	e.f2 = (u64)(shim_set_if(r,set));
+	e.f3 = (u64)(shim_set_if(r,old));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigpending(sigset_t *set)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigpending, CLASS_signal, CALLER()))
+		return REAL(sigpending)(set);
+	r = REAL(sigpending)(set);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_set_if(r,set));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigsuspend(const sigset_t *set);
+static NOINLINE void sigsuspend_late(struct thr *t, void *pc, u64 begin, u64 end, int r, const sigset_t *set)
+{
+	struct ev e;
+	(void)set;
+	shim_late(&e, t, CALL_sigsuspend, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((errno==EINTR?shim_set(set):0));
+	shim_done(&e);
+}
+
+static NOINLINE int sigsuspend_event(void *pc, const sigset_t *set)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigsuspend, CLASS_signal, pc))
+		return REAL(sigsuspend)(set);
+	r = REAL(sigsuspend)(set);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((errno==EINTR?shim_set(set):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigsuspend(const sigset_t *set)
+{
+	struct thr *t = shim_simple(CLASS_signal);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return sigsuspend_event(CALLER(), set);
+	begin = shim_simple_begin(t, CALL_sigsuspend);
+	r = REAL(sigsuspend)(set);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
+			return r;
+	}
+	sigsuspend_late(t, CALLER(), begin, end, r, set);
+	return r;
+}
+
+EXPORT int __sigsuspend(const sigset_t *set);
+static NOINLINE void __sigsuspend_late(struct thr *t, void *pc, u64 begin, u64 end, int r, const sigset_t *set)
+{
+	struct ev e;
+	(void)set;
+	shim_late(&e, t, CALL___sigsuspend, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((errno==EINTR?shim_set(set):0));
+	shim_done(&e);
+}
+
+static NOINLINE int __sigsuspend_event(void *pc, const sigset_t *set)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___sigsuspend, CLASS_signal, pc))
+		return REAL(__sigsuspend)(set);
+	r = REAL(__sigsuspend)(set);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((errno==EINTR?shim_set(set):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __sigsuspend(const sigset_t *set)
+{
+	struct thr *t = shim_simple(CLASS_signal);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return __sigsuspend_event(CALLER(), set);
+	begin = shim_simple_begin(t, CALL___sigsuspend);
+	r = REAL(__sigsuspend)(set);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
+			return r;
+	}
+	__sigsuspend_late(t, CALLER(), begin, end, r, set);
+	return r;
+}
+
+EXPORT int sigwait(const sigset_t *set, int *sig);
+static NOINLINE void sigwait_late(struct thr *t, void *pc, u64 begin, u64 end, int r, const sigset_t *set, int *sig)
+{
+	struct ev e;
+	(void)set;
+	(void)sig;
+	shim_late(&e, t, CALL_sigwait, pc, begin, end);
+	e.ret = (i64)r;
+	e.f1 = (u64)(shim_set_if(r,set));
+	e.f2 = (u64)((r==0?*sig:0));
+	shim_done(&e);
+}
+
+static NOINLINE int sigwait_event(void *pc, const sigset_t *set, int *sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigwait, CLASS_signal, pc))
+		return REAL(sigwait)(set, sig);
+	r = REAL(sigwait)(set, sig);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(shim_set_if(r,set));
+	e.f2 = (u64)((r==0?*sig:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigwait(const sigset_t *set, int *sig)
+{
+	struct thr *t = shim_simple(CLASS_signal);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return sigwait_event(CALLER(), set, sig);
+	begin = shim_simple_begin(t, CALL_sigwait);
+	r = REAL(sigwait)(set, sig);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigwait), (i64)r, (u64)(shim_set_if(r,set)), (u64)((r==0?*sig:0)), 0, begin, end)))
+			return r;
+	}
+	sigwait_late(t, CALLER(), begin, end, r, set, sig);
+	return r;
+}
+
+EXPORT int sigwaitinfo(const sigset_t *set, siginfo_t *si)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_sigwaitinfo, CLASS_signal, CALLER()))
+		return REAL(sigwaitinfo)(set, si);
+	e.inbuf = answer;
+	r = REAL(sigwaitinfo)(set, si);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((r>0?shim_set(set):0));
+	shim_input_siginfo(&e, r>0, si);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *si, const struct timespec *time)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL_sigtimedwait, CLASS_signal, CALLER()))
+		return REAL(sigtimedwait)(set, si, time);
+	e.inbuf = answer;
+	r = REAL(sigtimedwait)(set, si, time);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((r>0||errno==EAGAIN?shim_set(set):0));
+	e.f2 = (u64)((r>0||errno==EAGAIN?shim_ns(time):0));
+	shim_input_siginfo(&e, r>0, si);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigqueue(pid_t pid, int sig, const union sigval value)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigqueue, CLASS_signal, CALLER()))
+		return REAL(sigqueue)(pid, sig, value);
+	r = REAL(sigqueue)(pid, sig, value);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((i64)pid);
+	e.f2 = (u64)(sig);
+	e.f3 = (u64)((i64)value.sival_int);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigaltstack(const stack_t *ss, stack_t *old)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigaltstack, CLASS_signal, CALLER()))
+		return REAL(sigaltstack)(ss, old);
+	r = REAL(sigaltstack)(ss, old);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((r==0&&ss?(u32)ss->ss_flags:0));
+	e.f2 = (u64)((r==0&&ss?ss->ss_size:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pause(void);
+static NOINLINE void pause_late(struct thr *t, void *pc, u64 begin, u64 end, int r)
+{
+	struct ev e;
+	shim_late(&e, t, CALL_pause, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+}
+
+static NOINLINE int pause_event(void *pc)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pause, CLASS_signal, pc))
+		return REAL(pause)();
+	r = REAL(pause)();
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int pause(void)
+{
+	struct thr *t = shim_simple(CLASS_signal);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return pause_event(CALLER());
+	begin = shim_simple_begin(t, CALL_pause);
+	r = REAL(pause)();
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_pause), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+			return r;
+	}
+	pause_late(t, CALLER(), begin, end, r);
+	return r;
+}
+
+EXPORT int __sigpause(int sigormask, int is_sig);
+static NOINLINE void __sigpause_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int sigormask, int is_sig)
+{
+	struct ev e;
+	(void)sigormask;
+	(void)is_sig;
+	shim_late(&e, t, CALL___sigpause, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((u32)sigormask);
+	e.f2 = (u64)(is_sig);
+	shim_done(&e);
+}
+
+static NOINLINE int __sigpause_event(void *pc, int sigormask, int is_sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___sigpause, CLASS_signal, pc))
+		return REAL(__sigpause)(sigormask, is_sig);
+	r = REAL(__sigpause)(sigormask, is_sig);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((u32)sigormask);
+	e.f2 = (u64)(is_sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __sigpause(int sigormask, int is_sig)
+{
+	struct thr *t = shim_simple(CLASS_signal);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return __sigpause_event(CALLER(), sigormask, is_sig);
+	begin = shim_simple_begin(t, CALL___sigpause);
+	r = REAL(__sigpause)(sigormask, is_sig);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sigpause), shim_ret_errno((i64)r), (u64)((u32)sigormask), (u64)(is_sig), 0, begin, end)))
+			return r;
+	}
+	__sigpause_late(t, CALLER(), begin, end, r, sigormask, is_sig);
+	return r;
+}
+
+EXPORT int __xpg_sigpause(int sig);
+static NOINLINE void __xpg_sigpause_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int sig)
+{
+	struct ev e;
+	(void)sig;
+	shim_late(&e, t, CALL___xpg_sigpause, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(sig);
+	shim_done(&e);
+}
+
+static NOINLINE int __xpg_sigpause_event(void *pc, int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL___xpg_sigpause, CLASS_signal, pc))
+		return REAL(__xpg_sigpause)(sig);
+	r = REAL(__xpg_sigpause)(sig);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(sig);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int __xpg_sigpause(int sig)
+{
+	struct thr *t = shim_simple(CLASS_signal);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return __xpg_sigpause_event(CALLER(), sig);
+	begin = shim_simple_begin(t, CALL___xpg_sigpause);
+	r = REAL(__xpg_sigpause)(sig);
+	end = shim_ticks();
+	t->in_call = 0;
+	{
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___xpg_sigpause), shim_ret_errno((i64)r), (u64)(sig), 0, 0, begin, end)))
+			return r;
+	}
+	__xpg_sigpause_late(t, CALLER(), begin, end, r, sig);
+	return r;
+}
+
+EXPORT int sigblock(int mask)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigblock, CLASS_signal, CALLER()))
+		return REAL(sigblock)(mask);
+	r = REAL(sigblock)(mask);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)((u32)mask);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sigsetmask(int mask)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigsetmask, CLASS_signal, CALLER()))
+		return REAL(sigsetmask)(mask);
+	r = REAL(sigsetmask)(mask);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.f1 = (u64)((u32)mask);
 	shim_done(&e);
 	return r;
 }

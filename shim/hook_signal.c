@@ -1,0 +1,354 @@
+/* Signals: each delivery has its place in its thread's stream.
+ *
+ * Where the program installs a handler the kernel gets one of our trampolines, with the program's flags and mask;
+ * nothing is installed for a signal that the program does not handle, and SIG_DFL and SIG_IGN pass untouched. A
+ * signal has several trampolines, used in turn: which one the kernel calls tells which handler it belongs to, so a
+ * change of handlers is one step, the kernel's, as without us. Queries give back the program's own handler.
+ *
+ * A trampoline may run on an alternate stack of the smallest size and inside any wrapper: its frames are small and
+ * it touches neither errno nor what the kernel gave the handler. thr.under remembers the call that it interrupted.
+ */
+#include "handler.h"
+#include "steps_proc.h"
+#include <stdarg.h>
+
+#define SIGNALS 65
+#define TURNS 4 /* trampolines of a signal */
+
+typedef void (*plain_fn)(int);
+typedef void (*full_fn)(int, siginfo_t *, void *);
+
+/* Both are the address of a handler; which arguments it takes is its own affair. */
+static inline full_fn as_full(plain_fn f)
+{
+	return (full_fn)(u64)f;
+}
+
+static inline plain_fn as_plain(full_fn f)
+{
+	return (plain_fn)(u64)f;
+}
+
+static struct action {
+	full_fn fn;
+	u32 full; /* the program asked for SA_SIGINFO, or has a siginfo_t in any case */
+	u32 info; /* siginfo_t can be read */
+} actions[SIGNALS][TURNS];
+static u32 turns[SIGNALS];
+
+extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
+
+/* The thread's state when there is one that this handler may use. */
+static struct thr *current(void)
+{
+	struct thr *t;
+	shim_ready(CLASS_signal); /* makes it, and in a forked child makes it anew */
+	t = shim_self.thr;
+	return t && t->begun && shim_run.state == RUN_ON && !shim_self.off && !(t->vfork == VFORK_SHARED && shim_in_vfork(t)) ? t : 0;
+}
+
+static void begin_record(struct thr *t, const struct under *u, const siginfo_t *si)
+{
+	u64 now, pos;
+	u8 *p;
+	do {
+		/* The cursor may not be the stream's, as we may have interrupted a writer: time is absolute. */
+		pos = shim_place(t);
+		now = shim_ticks();
+		p = put_v(t->ring + (u32)pos, PROPHET_TagTime);
+		p = put_v(p, now);
+		p = put_v(p, PROPHET_TagSignal);
+		p = put_v(p, 0);
+		p = put_v(p, u->sig);
+		p = put_v(p, u->call);
+		p = put_z(p, si ? si->si_code : 0);
+		p = put_v(p, si && si->si_code <= 0 ? (u64)(u32)si->si_pid : 0);
+		t->last = now;
+	} while (!shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos))));
+	t->writing = 0;
+	shim_predict_nothing(t);
+}
+
+static struct thr *enter(int sig, const siginfo_t *si, const void *context, u64 frame)
+{
+	struct thr *t = current();
+	struct under *u;
+	u64 pc = SHIM_CONTEXT_PC(context);
+	if (!t)
+		return 0;
+	if (t->depth)
+		shim_in_handler(t, frame);
+	t->depth++; /* first, as a nested handler may come at any moment */
+	u = &t->under[(t->depth - 1) % UNDER_MAX];
+	u->frame = frame;
+	u->begin = t->in_begin;
+	u->call = t->in_call;
+	u->sig = (u32)sig;
+	u->writing = t->writing;
+	t->in_call = 0;
+	t->gate = 0;
+	if (t->mute)
+		return t;
+	if ((u->writing || (pc >= (u64)__ehdr_start && pc < (u64)etext)) && (t->side_depth || shim_aside(t) != 0)) {
+		t->mute = t->depth; /* two writers are interrupted: what this handler does is lost */
+		__atomic_fetch_add(&shim_ctl.lost, 1, __ATOMIC_RELAXED);
+		return t;
+	}
+	t->writing = 0;
+	if (shim_ctl.level & 1u << CLASS_signal)
+		begin_record(t, u, si);
+	else
+		shim_predict_nothing(t);
+	return t;
+}
+
+static void leave(struct thr *t, int sig, u64 frame)
+{
+	struct under *u;
+	u8 b[16];
+	if (shim_self.thr != t)
+		return;
+	if (!t->begun) { /* a child that the handler forked; what we interrupted needs its state */
+		if (!shim_wiped->alive)
+			shim_forked();
+		return;
+	}
+	while (t->depth > 1 && t->under[(t->depth - 1) % UNDER_MAX].frame != frame)
+		t->depth--; /* handlers inside of us that were left by a jump */
+	u = &t->under[(t->depth - 1) % UNDER_MAX];
+	if (!t->depth || u->frame != frame)
+		return;
+	if (t->mute) {
+		if (t->mute == t->depth)
+			t->mute = 0;
+	} else if (shim_ctl.level & 1u << CLASS_signal) {
+		shim_record_at(t, PROPHET_TagSigRet, b, (u32)(put_v(b, (u64)sig) - b));
+	}
+	shim_predict_nothing(t);
+	if (shim_ctl.serial && u->call)
+		shim_serial_give(); /* the call gave it back before it began */
+	if (u->call == CALL_abort)
+		shim_process_over(PROPHET_ExitAbort, SIGABRT);
+	t->in_call = u->call;
+	t->in_begin = u->begin;
+	t->writing = u->writing;
+	t->cursor = t->last;
+	if (t->side_depth == t->depth)
+		shim_aside_over(t);
+	t->depth--;
+	if (!t->depth && !t->vfork && !shim_run.exiting)
+		t->gate = ~0u;
+}
+
+static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si, void *context, u32 turn)
+{
+	struct action *a = &actions[sig < SIGNALS ? sig : 0][turn];
+	full_fn fn = a->fn;
+	u64 frame = (u64)__builtin_frame_address(0);
+	struct thr *t = enter(sig, a->info ? si : 0, context, frame);
+	fn(sig, si, context);
+	if (t)
+		leave(t, sig, frame);
+}
+
+static void turn0(int sig, siginfo_t *si, void *context)
+{
+	deliver(sig, si, context, 0);
+}
+
+static void turn1(int sig, siginfo_t *si, void *context)
+{
+	deliver(sig, si, context, 1);
+}
+
+static void turn2(int sig, siginfo_t *si, void *context)
+{
+	deliver(sig, si, context, 2);
+}
+
+static void turn3(int sig, siginfo_t *si, void *context)
+{
+	deliver(sig, si, context, 3);
+}
+
+static const full_fn trampolines[TURNS] = {turn0, turn1, turn2, turn3};
+
+/* The trampoline for a new handler. */
+static full_fn wrapped(int sig, full_fn fn, u32 full, u32 info)
+{
+	u32 turn = __atomic_fetch_add(&turns[sig], 1, __ATOMIC_RELAXED) % TURNS;
+	struct action *a = &actions[sig][turn];
+	a->full = full;
+	a->info = info;
+	__atomic_store_n(&a->fn, fn, __ATOMIC_RELEASE);
+	return trampolines[turn];
+}
+
+static struct action *action_of(int sig, full_fn kernels)
+{
+	u32 i;
+	for (i = 0; i < TURNS; i++)
+		if (kernels == trampolines[i])
+			return &actions[sig][i];
+	return 0;
+}
+
+static int is_handler(plain_fn f)
+{
+	return f != SIG_DFL && f != SIG_IGN && f != SIG_ERR && f != SIG_HOLD;
+}
+
+/* A vforked child has its own table in the kernel but shares ours with its parent: its handlers, which are rare, are
+ * its own affair. Nor is anything wrapped in a process that is not recorded. */
+static int wraps(int sig)
+{
+	struct thr *t = shim_self.thr;
+	return sig > 0 && sig < SIGNALS && shim_run.state == RUN_ON && !shim_self.off && !(t && t->begun && shim_in_vfork(t));
+}
+
+int shim_handled(int sig)
+{
+	struct sigaction a;
+	return REAL(sigaction)(sig, 0, &a) == 0 && is_handler(a.sa_handler);
+}
+
+/* What was done, as numbers: 0 asked only, 1 default, 2 ignored, 3 a handler. */
+static u64 doing(plain_fn f)
+{
+	return f == SIG_DFL ? 1 : f == SIG_IGN ? 2 : f == SIG_HOLD ? 4 : 3;
+}
+
+typedef int (*sigaction_fn)(int, const struct sigaction *, struct sigaction *);
+
+static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const struct sigaction *act, struct sigaction *old)
+{
+	struct sigaction mine, was;
+	struct ev e;
+	struct action *a;
+	u64 flags = 0, what = 0, handler = 0;
+	int r, on;
+	if (sig <= 0 || sig >= SIGNALS || shim_run.state != RUN_ON || shim_self.off)
+		return real(sig, act, old);
+	on = shim_begin(&e, call, CLASS_signal, pc);
+	if (act) {
+		mine = *act;
+		flags = (u64)(u32)act->sa_flags;
+		what = doing(act->sa_handler);
+		handler = what == 3 ? (u64)act->sa_handler : 0;
+		if (what == 3 && wraps(sig)) {
+			mine.sa_sigaction = wrapped(sig, act->sa_sigaction, act->sa_flags & SA_SIGINFO, 1);
+			mine.sa_flags |= SA_SIGINFO;
+		}
+	}
+	r = real(sig, act ? &mine : 0, old ? &was : 0);
+	if (r == 0 && old) {
+		a = action_of(sig, was.sa_sigaction);
+		if (a) {
+			was.sa_sigaction = a->fn;
+			if (!a->full)
+				was.sa_flags &= ~SA_SIGINFO;
+		}
+		*old = was;
+	}
+	if (on) {
+		shim_end(&e, WRAP_ONCE);
+		e.ret = shim_ret_errno(r);
+		e.f1 = (u64)sig;
+		e.f2 = what;
+		e.f3 = flags;
+		if (what == 3)
+			shim_tail_num(&e, handler);
+		shim_done(&e);
+	}
+	return r;
+}
+
+EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return action(REAL(sigaction), CALL_sigaction, CALLER(), sig, act, old);
+}
+
+extern int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
+EXPORT int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return action(REAL(__sigaction), CALL___sigaction, CALLER(), sig, act, old);
+}
+
+/* The older functions give and take a handler alone. Which flags they set is the C library's affair (siginterrupt). */
+typedef plain_fn (*signal_fn)(int, plain_fn);
+
+static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, plain_fn fn)
+{
+	struct ev e;
+	struct action *a;
+	plain_fn r, mine = fn;
+	int on;
+	if (sig <= 0 || sig >= SIGNALS || shim_run.state != RUN_ON || shim_self.off)
+		return real(sig, fn);
+	on = shim_begin(&e, call, CLASS_signal, pc);
+	if (is_handler(fn) && wraps(sig))
+		mine = as_plain(wrapped(sig, as_full(fn), 0, 0));
+	r = real(sig, mine);
+	a = r == SIG_ERR ? 0 : action_of(sig, as_full(r));
+	if (a)
+		r = as_plain(a->fn);
+	if (on) {
+		shim_end(&e, WRAP_ONCE);
+		e.ret = r == SIG_ERR ? -(i64)errno : 0;
+		e.f1 = (u64)sig;
+		e.f2 = fn == SIG_ERR ? 0 : doing(fn);
+		if (is_handler(fn))
+			shim_tail_num(&e, (u64)fn);
+		shim_done(&e);
+	}
+	return r;
+}
+
+EXPORT plain_fn signal(int sig, plain_fn fn)
+{
+	return simple(REAL(signal), CALL_signal, CALLER(), sig, fn);
+}
+
+extern plain_fn bsd_signal(int sig, plain_fn fn);
+EXPORT plain_fn bsd_signal(int sig, plain_fn fn)
+{
+	return simple(REAL(bsd_signal), CALL_bsd_signal, CALLER(), sig, fn);
+}
+
+extern plain_fn sysv_signal(int sig, plain_fn fn);
+EXPORT plain_fn sysv_signal(int sig, plain_fn fn)
+{
+	return simple(REAL(sysv_signal), CALL_sysv_signal, CALLER(), sig, fn);
+}
+
+extern plain_fn __sysv_signal(int sig, plain_fn fn);
+EXPORT plain_fn __sysv_signal(int sig, plain_fn fn)
+{
+	return simple(REAL(__sysv_signal), CALL___sysv_signal, CALLER(), sig, fn);
+}
+
+EXPORT plain_fn ssignal(int sig, plain_fn fn)
+{
+	return simple(REAL(ssignal), CALL_ssignal, CALLER(), sig, fn);
+}
+
+EXPORT plain_fn sigset(int sig, plain_fn fn)
+{
+	return simple(REAL(sigset), CALL_sigset, CALLER(), sig, fn);
+}
+
+/* The BSD one; <signal.h> calls XPG's by this name. */
+extern int bsd_sigpause(int mask) __asm__("sigpause");
+EXPORT int bsd_sigpause(int mask)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sigpause, CLASS_signal, CALLER()))
+		return ((__typeof__(&bsd_sigpause))shim_real(CALL_sigpause))(mask);
+	r = ((__typeof__(&bsd_sigpause))shim_real(CALL_sigpause))(mask);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno(r);
+	e.f1 = (u64)(u32)mask;
+	shim_done(&e);
+	return r;
+}

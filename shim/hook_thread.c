@@ -1,0 +1,160 @@
+/* Threads by hand: creation, so that a thread has its name and its ring from its first instruction on, and the end,
+ * so that they are taken back. Nothing is allocated: routine and argument travel in the thread's state.
+ *
+ * The routine may be left by pthread_exit or cancellation. C's cleanup attribute would need libgcc_s in every
+ * program; the C library's own jump-based handlers, which pthread.h has for C without exceptions, do not.
+ */
+#undef __EXCEPTIONS
+#include "wrap.h"
+#include "steps_proc.h"
+
+static void ending(void *t)
+{
+	shim_thread_ending(t);
+}
+
+/* Each kind of routine in one frame of ours. */
+static void *begin_posix(void *p)
+{
+	struct thr *t = p;
+	void *r;
+	shim_thread_begin(t);
+	pthread_cleanup_push(ending, t);
+	r = ((void *(*)(void *))t->start)(t->arg);
+	pthread_cleanup_pop(1);
+	return r;
+}
+
+static int begin_c11(void *p)
+{
+	struct thr *t = p;
+	int r;
+	shim_thread_begin(t);
+	pthread_cleanup_push(ending, t);
+	r = ((thrd_start_t)t->start)(t->arg);
+	pthread_cleanup_pop(1);
+	return r;
+}
+
+/* The state for a new thread, whatever is recorded right now; NULL: it finds its own when it needs one. */
+static struct thr *child(const struct ev *e, int on, void *start, void *arg)
+{
+	struct thr *t = on ? e->t : shim_self.thr, *n;
+	if (shim_run.state != RUN_ON || shim_self.off || !t || !t->begun || t->vfork)
+		return 0;
+	shim_reap();
+	n = shim_thread_new(t);
+	if (n) {
+		n->start = start;
+		n->arg = arg;
+	}
+	return n;
+}
+
+/* What creators remember of the latest threads. Any thread stores; one that reads half of two finds nothing. */
+static struct created {
+	u64 handle, uid;
+} lately[256];
+
+static struct created *place(u64 handle)
+{
+	return &lately[handle * 0x9E3779B97F4A7C15ull >> 56];
+}
+
+u32 shim_uid_created(pthread_t th)
+{
+	struct created *c = place((u64)th);
+	u64 uid = __atomic_load_n(&c->uid, __ATOMIC_ACQUIRE);
+	return c->handle == (u64)th ? (u32)uid : 0;
+}
+
+/* uid is n's before it ran: it may be over and another's by now. */
+static void created(struct ev *e, int on, struct thr *n, u32 uid, int r, u64 handle)
+{
+	if (r != 0 && n) {
+		shim_thread_drop(n);
+		if (shim_self.thr)
+			shim_self.thr->nthread--;
+	}
+	if (r == 0) {
+		struct created *c = place(handle);
+		__atomic_store_n(&c->uid, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&c->handle, handle, __ATOMIC_RELEASE);
+		__atomic_store_n(&c->uid, uid, __ATOMIC_RELEASE);
+	}
+	if (!on)
+		return;
+	shim_end(e, WRAP_BLOCK);
+	e->ret = r;
+	e->obj = r == 0 ? shim_thread_object(uid) : 0;
+	e->f1 = r == 0 ? handle : 0;
+	shim_done(e);
+}
+
+EXPORT int pthread_create(pthread_t *th, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+	struct ev e;
+	int on = shim_begin(&e, CALL_pthread_create, CLASS_thread, CALLER()), r;
+	struct thr *n = child(&e, on, (void *)start, arg);
+	u32 uid = n ? n->uid : 0;
+	r = n ? REAL(pthread_create)(th, attr, begin_posix, n) : REAL(pthread_create)(th, attr, start, arg);
+	created(&e, on, n, uid, r, r == 0 ? (u64)*th : 0);
+	return r;
+}
+
+EXPORT int thrd_create(thrd_t *th, thrd_start_t start, void *arg)
+{
+	struct ev e;
+	int on = shim_begin(&e, CALL_thrd_create, CLASS_thread, CALLER()), r;
+	struct thr *n = child(&e, on, (void *)start, arg);
+	u32 uid = n ? n->uid : 0;
+	r = n ? REAL(thrd_create)(th, begin_c11, n) : REAL(thrd_create)(th, start, arg);
+	created(&e, on, n, uid, r, r == thrd_success ? (u64)*th : 0);
+	return r;
+}
+
+/* What does not return is written before; what runs after it is not inside of it. */
+static void leave(u32 call, void *pc)
+{
+	struct ev e;
+	if (!shim_begin(&e, call, CLASS_thread, pc))
+		return;
+	shim_end(&e, WRAP_ONCE);
+	shim_done(&e);
+}
+
+EXPORT void pthread_exit(void *value)
+{
+	leave(CALL_pthread_exit, CALLER());
+	REAL(pthread_exit)(value);
+	__builtin_unreachable();
+}
+
+EXPORT void thrd_exit(int value)
+{
+	leave(CALL_thrd_exit, CALLER());
+	REAL(thrd_exit)(value);
+	__builtin_unreachable();
+}
+
+/* A thread that cancels itself, asynchronously, does not come back. */
+EXPORT int pthread_cancel(pthread_t th)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_cancel, CLASS_thread, CALLER()))
+		return REAL(pthread_cancel)(th);
+	shim_pre_thread(&e, th);
+	if (th == pthread_self()) {
+		shim_end(&e, WRAP_ONCE);
+		e.f1 = (u64)th;
+		shim_done(&e);
+		return REAL(pthread_cancel)(th);
+	}
+	r = REAL(pthread_cancel)(th);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = r;
+	e.f1 = (u64)th;
+	shim_done(&e);
+	return r;
+}

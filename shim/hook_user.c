@@ -1,0 +1,40 @@
+/* prctl by hand, as it takes what its option says. */
+#include "wrap.h"
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+
+EXPORT int prctl(int option, ...)
+{
+	struct ev e;
+	va_list ap;
+	unsigned long a, b, c, d;
+	int r, on;
+	va_start(ap, option);
+	a = va_arg(ap, unsigned long);
+	b = va_arg(ap, unsigned long);
+	c = va_arg(ap, unsigned long);
+	d = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (option == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) {
+		/* Only read, write and _exit are left: whatever else we did would kill the program. */
+		shim_exit_flush(PROPHET_ExitQuick, 0);
+		shim_run.state = RUN_OFF;
+		r = REAL(prctl)(option, a, b, c, d);
+		if (r != 0)
+			shim_run.state = RUN_ON;
+		return r;
+	}
+	on = shim_begin(&e, CALL_prctl, CLASS_thread, CALLER());
+	r = REAL(prctl)(option, a, b, c, d);
+	if (on) {
+		shim_end(&e, WRAP_ONCE);
+		e.ret = shim_ret_errno(r);
+		e.f1 = (u64)(u32)option;
+		e.f2 = option == PR_SET_NAME || option == PR_GET_NAME ? 0 : a;
+		if (r == 0 && (option == PR_SET_NAME || option == PR_GET_NAME))
+			shim_tail_text(&e, (const char *)a, PART_STR);
+		shim_done(&e);
+	}
+	return r;
+}
