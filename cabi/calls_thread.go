@@ -25,7 +25,6 @@ var callsThread = []Call{
 	{ID: 720, Name: "pthread_getschedparam", Sig: "int pthread_getschedparam(pthread_t th, int *policy, struct sched_param *param)", Class: Thread, Rec: "ret err; obj thread e.obj; f1 handle=th; f2 policy=(r==0?(u32)*policy:0); f3 priority=(r==0?param->sched_priority:0); pre thread th", Reexec: "feed", Issue: "skip", Test: "thread_attr"},
 	{ID: 721, Name: "pthread_setschedprio", Sig: "int pthread_setschedprio(pthread_t th, int priority)", Class: Thread, Rec: "ret err; obj thread e.obj; f1 handle=th; f2 priority; pre thread th", Reexec: "real", Issue: "same", Test: "thread_attr"},
 	{ID: 722, Name: "thrd_sleep", Sig: "int thrd_sleep(const struct timespec *time, struct timespec *left)", Class: Thread, Block: true, Rec: "ret int; f1 ns=(r==0||r==-1?shim_ns(time):0)", Reexec: "real", Issue: "same", Test: "thread_c11"},
-	{ID: 723, Name: "thrd_yield", Sig: "void thrd_yield(void)", Class: Thread, Rec: "ret void", Reexec: "real", Issue: "same", Test: "thread_c11"},
 	{ID: 724, Name: "pthread_self", Class: Thread, Body: Known, Reexec: "none", Issue: "skip", Support: None, Note: "reads a register"},
 	{ID: 725, Name: "pthread_equal", Class: Thread, Body: Known, Reexec: "none", Issue: "skip", Support: None, Note: "compares two numbers"},
 	{ID: 726, Name: "thrd_current", Class: Thread, Body: Known, Reexec: "none", Issue: "skip", Support: None, Note: "reads a register"},

@@ -546,7 +546,6 @@
 #define CALL_pthread_getschedparam 720
 #define CALL_pthread_setschedprio 721
 #define CALL_thrd_sleep 722
-#define CALL_thrd_yield 723
 #define CALL_fork 730
 #define CALL___fork 731
 #define CALL__Fork 732

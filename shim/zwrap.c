@@ -6910,18 +6910,6 @@ EXPORT int thrd_sleep(const struct timespec *time, struct timespec *left)
 	return r;
 }
 
-EXPORT void thrd_yield(void)
-{
-	struct ev e;
-	if (!shim_begin(&e, CALL_thrd_yield, CLASS_thread, CALLER())) {
-		REAL(thrd_yield)();
-		return;
-	}
-	REAL(thrd_yield)();
-	shim_end(&e, WRAP_ONCE);
-	shim_done(&e);
-}
-
 EXPORT int pclose(FILE *f)
 {
 	struct ev e;
