@@ -101,7 +101,7 @@ var callsFiles = []Call{
 	// Mappings. Rows by hand in hook_map.c: those of files are disk, all others memory.
 	{ID: 1388, Name: "mmap", Sig: "void *mmap(void *addr, size_t n, int prot, int flags, int fd, off_t off)", Class: Memory, Body: Hand, Block: true, Rec: "ret errno; obj fd fd; f1 n; f2 prot; f3 flags; num off", Reexec: "real", Issue: "map", Test: "map"},
 	{ID: 1389, Name: "mmap64", Sig: "void *mmap64(void *addr, size_t n, int prot, int flags, int fd, off_t off)", Class: Memory, Body: Hand, Block: true, Rec: "ret errno; obj fd fd; f1 n; f2 prot; f3 flags; num off", Reexec: "real", Issue: "map", Test: "map"},
-	{ID: 1390, Name: "munmap", Sig: "int munmap(void *addr, size_t n)", Class: Memory, Rec: "f1 addr; f2 n", Reexec: "real", Issue: "map", Test: "map"},
+	{ID: 1390, Name: "munmap", Sig: "int munmap(void *addr, size_t n)", Class: Memory, Body: Hand, Rec: "f1 addr; f2 n", Reexec: "real", Issue: "map", Test: "map"},
 	{ID: 1391, Name: "mremap", Sig: "void *mremap(void *addr, size_t n, size_t newn, int flags, ...)", Class: Memory, Body: Hand, Rec: "f1 addr; f2 n; f3 newn; num flags", Reexec: "real", Issue: "map", Test: "map"},
 	{ID: 1392, Name: "msync", Sig: "int msync(void *addr, size_t n, int flags)", Class: Disk, Block: true, Rec: "f1 addr; f2 n; f3 flags", Reexec: "real", Issue: "map", Test: "map"},
 	{ID: 1393, Name: "madvise", Sig: "int madvise(void *addr, size_t n, int advice)", Class: Memory, Rec: "f1 addr; f2 n; f3 advice", Reexec: "real", Issue: "map", Test: "map"},

@@ -406,6 +406,24 @@ void shim_object_unmapped(const void *p, u64 len)
 	shim_unlock(&shim_wiped->objects);
 }
 
+void shim_object_moved(const void *p, u64 len, const void *to, u64 newlen)
+{
+	struct range was = {0, 0, 0, 0, 0};
+	u64 at = (u64)p;
+	u32 i;
+	if (likely(at >= __atomic_load_n(&highest, __ATOMIC_ACQUIRE) || at < lowest) || !shim_wiped)
+		return;
+	shim_lock(&shim_wiped->objects);
+	for (i = 0; i < nranges; i++)
+		if (at >= ranges[i].low && at < ranges[i].high)
+			was = ranges[i];
+	shim_unlock(&shim_wiped->objects);
+	if (!was.high)
+		return;
+	shim_object_unmapped(p, len);
+	shim_object_mapped(to, newlen, was.dev, was.ino, at - was.low + was.off);
+}
+
 /* Called by a thread that holds m, or that only looks after a failed try (hold = 0: nothing is written then). */
 u64 shim_mutex_name(struct thr *t, pthread_mutex_t *m, int hold)
 {

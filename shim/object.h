@@ -88,6 +88,8 @@ HIDDEN void shim_object_closed(u32 type, const void *addr); /* no longer mapped 
 HIDDEN void shim_object_mapped(const void *p, u64 len, u64 dev, u64 ino, u64 off); /* that processes may share; dev and ino 0: anonymous */
 HIDDEN void shim_object_unmapped(const void *p, u64 len); /* len 0: the mapping that begins at p */
 
+HIDDEN void shim_object_moved(const void *p, u64 len, const void *to, u64 newlen);
+
 /* The next place in an order that is not guarded by the object itself. */
 static inline u64 shim_object_next(struct object_entry *e)
 {

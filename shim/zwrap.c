@@ -5052,21 +5052,6 @@ EXPORT long telldir(DIR *d)
 	return r;
 }
 
-EXPORT int munmap(void *addr, size_t n)
-{
-	struct ev e;
-	int r;
-	if (!shim_begin(&e, CALL_munmap, CLASS_memory, CALLER()))
-		return REAL(munmap)(addr, n);
-	r = REAL(munmap)(addr, n);
-	shim_end(&e, WRAP_ONCE);
-	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(addr);
-	e.f2 = (u64)(n);
-	shim_done(&e);
-	return r;
-}
-
 EXPORT int msync(void *addr, size_t n, int flags);
 static NOINLINE void msync_late(struct thr *t, void *pc, u64 begin, u64 end, int r, void *addr, size_t n, int flags)
 {
