@@ -99,6 +99,14 @@ static inline void shim_post_locked(struct ev *e, i64 r, int fd)
 		shim_keep_locked(fd);
 }
 
+/* The name of an attribute: where the path was refused, older kernels had not looked at it. */
+static inline const char *shim_attribute(i64 r, const char *name)
+{
+	if (r >= 0 || errno == ENODATA || errno == ENOTSUP || errno == ERANGE || (name && shim_readable(name, 1)))
+		return name;
+	return "";
+}
+
 /* An offset that the call moved, when it succeeded. */
 static inline i64 shim_offset(i64 r, const off_t *at)
 {

@@ -73,8 +73,13 @@ void shim_tail_text(struct ev *e, const char *s, u32 kind)
 	if (r >= 0 || r == -ENOENT || r == -EEXIST || r == -EACCES || r == -ENOTDIR || r == -EISDIR || r == -ENOTEMPTY || r == -EPERM) {
 		n = s ? shim_len(s) : 0;
 	} else if (s) {
-		while (n < 4096 && shim_readable(s + n, 1) && s[n])
-			n++;
+		while (n < 4096 && shim_readable(s + n, 1)) { /* what holds for a byte holds for its page */
+			u64 end = n + 4096 - ((u64)(s + n) & 4095);
+			while (n < end && s[n])
+				n++;
+			if (n < end)
+				break;
+		}
 	}
 	shim_tail_bytes(e, s, n, kind);
 }

@@ -4785,7 +4785,7 @@ EXPORT ssize_t getxattr(const char *path, const char *name, void *buf, size_t n)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_input_text(&e, buf, n?r:-1);
 	shim_done(&e);
@@ -4803,7 +4803,7 @@ EXPORT int setxattr(const char *path, const char *name, const void *buf, size_t 
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4836,7 +4836,7 @@ EXPORT int removexattr(const char *path, const char *name)
 	r = REAL(removexattr)(path, name);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4854,7 +4854,7 @@ EXPORT ssize_t lgetxattr(const char *path, const char *name, void *buf, size_t n
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_input_text(&e, buf, n?r:-1);
 	shim_done(&e);
@@ -4872,7 +4872,7 @@ EXPORT int lsetxattr(const char *path, const char *name, const void *buf, size_t
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4905,7 +4905,7 @@ EXPORT int lremovexattr(const char *path, const char *name)
 	r = REAL(lremovexattr)(path, name);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4924,7 +4924,7 @@ EXPORT ssize_t fgetxattr(int fd, const char *name, void *buf, size_t n)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_input_text(&e, buf, n?r:-1);
 	shim_done(&e);
 	return r;
@@ -4942,7 +4942,7 @@ EXPORT int fsetxattr(int fd, const char *name, const void *buf, size_t n, int fl
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -4975,7 +4975,7 @@ EXPORT int fremovexattr(int fd, const char *name)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_done(&e);
 	return r;
 }

@@ -257,7 +257,8 @@ func (p *part) visit(r *trace.Record) error {
 	if r.Seq != 0 {
 		p.order(r)
 	}
-	if c := p.counts[r.Call]; (c.reads || c.writes) && r.Ret > 0 {
+	// What follows the record of its end (streams flushed last) is not in the kernel's counts, which were read then.
+	if c := p.counts[r.Call]; (c.reads || c.writes) && r.Ret > 0 && p.exit == nil {
 		if c.reads {
 			p.read += uint64(r.Ret)
 		}
