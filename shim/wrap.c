@@ -38,16 +38,20 @@ int shim_begin_special(struct ev *e)
 		e->note |= PROPHET_NoteVforked;
 	if (shim_ctl.delayed)
 		delay(e);
+	e->begin = shim_ticks();
 	if (shim_ctl.serial)
 		shim_serial_give();
 	return 1;
 }
 
+/* A serial event begins before the token is given and ends when it is ours again, so that what lies between two events of
+ * a thread overlaps with nothing of another. */
 void shim_end_special(struct ev *e)
 {
-	(void)e;
-	if (shim_ctl.serial)
+	if (shim_ctl.serial) {
 		shim_serial_take();
+		e->end = shim_ticks();
+	}
 }
 
 /* Whether n bytes may be read without a fault; asks the kernel, so only where something is odd. */

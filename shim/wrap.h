@@ -37,9 +37,10 @@ static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
 	e->note = e->nparts = e->data_kind = e->inlen = 0;
 	e->outer_call = (int)t->in_call;
 	if (unlikely(!shim_ctl.fast || e->outer_call || t->vfork))
-		shim_begin_special(e);
+		shim_begin_special(e); /* stamps too */
+	else
+		e->begin = shim_ticks();
 	t->in_call = call;
-	e->begin = shim_ticks();
 	if (unlikely(e->begin - t->last > shim_gap))
 		shim_cpu(t);
 	t->in_begin = e->begin;
