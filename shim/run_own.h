@@ -1,0 +1,27 @@
+/* What run.c, start.c and say.c share and nobody else needs. */
+#ifndef SHIM_RUN_OWN_H
+#define SHIM_RUN_OWN_H
+
+#include "run.h"
+#include <sys/types.h>
+
+/* A descriptor of ours, and what it must still be. */
+struct ours {
+	int fd;
+	u32 linked; /* it had a name; some file systems never say so */
+	dev_t dev;
+	ino_t ino;
+};
+
+#define SIGSET(sig) (1ull << ((sig)-1))
+
+HIDDEN int shim_same_file(const struct ours *o);
+HIDDEN const char *shim_in_dir(struct text *t, char *buf, u32 cap, const char *name); /* a path in the trace */
+HIDDEN int shim_stream_open(void);
+HIDDEN void shim_statm_open(void);
+HIDDEN void shim_rings_open(int create);
+HIDDEN int shim_control_map(int fd);
+HIDDEN void shim_say_where(void); /* remembers what standard error is at the start */
+HIDDEN void shim_take_back(u64 set);
+
+#endif

@@ -1,0 +1,493 @@
+/* How a process comes into a run: it makes one (directory, control page, meta.json, rings), or joins the one that its
+ * environment names, or is a forked child of one that is in it. */
+#include "run_own.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#define ORDER_LEVEL (1u << CLASS_sync | 1u << CLASS_stdio | 1u << CLASS_thread | 1u << CLASS_signal | 1u << CLASS_mark)
+
+static u64 random64(void)
+{
+	u64 v = 0;
+	if (sys(SYS_getrandom, &v, 8, 1 /* GRND_NONBLOCK */) != 8)
+		v = shim_ticks() * 0x9E3779B97F4A7C15ull ^ (u64)sys(SYS_getpid);
+	return v;
+}
+
+static const char *option(const char *opts, const char *name)
+{
+	size_t n = shim_len(name);
+	while (opts && *opts) {
+		if (shim_starts(opts, name) && (opts[n] == 0 || opts[n] == ',' || opts[n] == '='))
+			return opts + n + (opts[n] == '=');
+		while (*opts && *opts != ',')
+			opts++;
+		opts += *opts == ',';
+	}
+	return 0;
+}
+
+static u64 size_option(const char *s)
+{
+	const char *e;
+	u64 v = shim_parse(s, &e);
+	if (*e == 'K' || *e == 'k')
+		v <<= 10;
+	else if (*e == 'M' || *e == 'm')
+		v <<= 20;
+	else if (*e == 'G' || *e == 'g')
+		v <<= 30;
+	return v;
+}
+
+static u64 now_ns(int clock)
+{
+	struct timespec ts = {0, 0};
+	sys(SYS_clock_gettime, clock, &ts);
+	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
+}
+
+static void options(struct control *c, const char *o)
+{
+	const char *v;
+	c->inputs = PROPHET_InputsDefault;
+	if ((v = option(o, "inputs")))
+		c->inputs = *v == 'n' ? PROPHET_InputsNone : *v == 'h' ? PROPHET_InputsHash : *v == 'f' ? PROPHET_InputsFull : PROPHET_InputsDefault;
+	c->level = PROPHET_LevelFull;
+	if ((v = option(o, "level")))
+		c->level = shim_starts(v, "off") ? 0 : shim_starts(v, "order") ? ORDER_LEVEL : PROPHET_LevelFull;
+	c->serial = option(o, "serial") != 0;
+	c->fast = c->serial ? 0 : c->level;
+	if ((v = option(o, "flight")))
+		c->flight = (size_option(v) + PROPHET_SlotSize - 1) / PROPHET_SlotSize * PROPHET_SlotSize;
+	c->keepmax = (v = option(o, "keep")) ? size_option(v) : 64u << 20;
+	c->keepleft = c->keepmax * 4;
+}
+
+static void write_meta(int argc, char **argv)
+{
+	static char buf[65536];
+	char path[4200], b[4096];
+	struct text t, pt;
+	struct utsname u;
+	struct {
+		long uptime;
+		unsigned long loads[3], totalram, freeram, sharedram, bufferram, totalswap, freeswap;
+		unsigned short procs, pad;
+		unsigned long totalhigh, freehigh;
+		unsigned int unit;
+		char room[64];
+	} si;
+	u64 cpus[128];
+	long fd, r, n = 0;
+	int i;
+	shim_text(&t, buf, sizeof buf);
+	shim_put(&t, "{\n  \"format\": ");
+	shim_putd(&t, PROPHET_FormatVersion);
+	shim_put(&t, ",\n  \"prophet\": \"" PROPHET_Version "\",\n  \"state\": \"recording\",\n  \"run\": \"");
+	shim_putx(&t, shim_ctl.tag, 16);
+	shim_put(&t, "\",\n  \"command\": [");
+	for (i = 0; i < argc && argv[i] && t.len < sizeof buf / 2; i++) {
+		if (i)
+			shim_put(&t, ", ");
+		shim_putjson(&t, argv[i]);
+	}
+	shim_put(&t, "],\n  \"exe\": ");
+	r = sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", b, sizeof b - 1);
+	b[r > 0 ? r : 0] = 0;
+	shim_putjson(&t, b);
+	shim_put(&t, ",\n  \"cwd\": ");
+	r = sys(SYS_getcwd, b, sizeof b);
+	if (r <= 0)
+		b[0] = 0;
+	shim_putjson(&t, b);
+	shim_put(&t, ",\n  \"env\": [");
+	for (i = 0; shim_run.envp && shim_run.envp[i] && t.len < sizeof buf * 3 / 4; i++) {
+		const char *e = shim_run.envp[i];
+		u32 k;
+		for (k = 0; e[k] && e[k] != '=' && k < 255; k++)
+			b[k] = e[k];
+		b[k] = 0;
+		if (i)
+			shim_put(&t, ", ");
+		shim_putjson(&t, b);
+	}
+	shim_put(&t, "],\n  \"machine\": {");
+	shim_zero(&u, sizeof u);
+	sys(SYS_uname, &u);
+	shim_put(&t, "\"sysname\": ");
+	shim_putjson(&t, u.sysname);
+	shim_put(&t, ", \"release\": ");
+	shim_putjson(&t, u.release);
+	shim_put(&t, ", \"version\": ");
+	shim_putjson(&t, u.version);
+	shim_put(&t, ", \"arch\": ");
+	shim_putjson(&t, u.machine);
+	shim_put(&t, ", \"nodename\": ");
+	shim_putjson(&t, u.nodename);
+	shim_zero(cpus, sizeof cpus);
+	r = sys(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
+	for (i = 0; i < r / 8; i++)
+		n += __builtin_popcountll(cpus[i]);
+	shim_put(&t, ", \"cpus\": ");
+	shim_putd(&t, n);
+	shim_zero(&si, sizeof si);
+	sys(SYS_sysinfo, &si);
+	shim_put(&t, ", \"memory_bytes\": ");
+	shim_putd(&t, (i64)(si.totalram * (si.unit ? si.unit : 1)));
+	shim_put(&t, ", \"page_size\": 4096, \"boot_id\": ");
+	b[0] = 0;
+	fd = sys(SYS_openat, AT_FDCWD, "/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0);
+	if (fd >= 0) {
+		r = sys(SYS_read, fd, b, 36);
+		b[r > 0 ? r : 0] = 0;
+		sys(SYS_close, fd);
+	}
+	shim_putjson(&t, b);
+	shim_put(&t, "},\n  \"options\": {\"inputs\": ");
+	shim_putjson(&t, shim_ctl.inputs == PROPHET_InputsNone	 ? "none"
+			 : shim_ctl.inputs == PROPHET_InputsHash ? "hash"
+			 : shim_ctl.inputs == PROPHET_InputsFull ? "full"
+								 : "default");
+	shim_put(&t, ", \"level\": ");
+	shim_putjson(&t, shim_ctl.level == 0 ? "off" : shim_ctl.level == ORDER_LEVEL ? "order" : "full");
+	shim_put(&t, shim_ctl.serial ? ", \"serial\": true" : ", \"serial\": false");
+	shim_put(&t, ", \"flight\": ");
+	shim_putd(&t, (i64)shim_ctl.flight);
+	shim_put(&t, ", \"keep_max\": ");
+	shim_putd(&t, (i64)shim_ctl.keepmax);
+	shim_put(&t, "},\n  \"start_realtime_ns\": ");
+	shim_putd(&t, (i64)shim_ctl.real0);
+	shim_put(&t, ",\n  \"ticks_hz\": 0\n}\n");
+	fd = sys(SYS_openat, AT_FDCWD, shim_in_dir(&pt, path, sizeof path, "meta.json"), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	sys(SYS_write, fd, buf, t.len);
+	sys(SYS_close, fd);
+	shim_run.own_bytes += t.len;
+}
+
+/* An absolute path of `name`, in place. */
+static void absolute(struct text *t, const char *name)
+{
+	char cwd[4096];
+	if (*name != '/' && sys(SYS_getcwd, cwd, sizeof cwd) > 0) {
+		shim_put(t, cwd);
+		shim_put(t, "/");
+	}
+	shim_put(t, name);
+}
+
+static int make_dir(const char *name, const char *suffix)
+{
+	struct text t;
+	shim_text(&t, shim_run.dir, sizeof shim_run.dir);
+	absolute(&t, name);
+	shim_put(&t, suffix);
+	return t.cut ? -ENAMETOOLONG : (int)sys(SYS_mkdirat, AT_FDCWD, shim_run.dir, 0700);
+}
+
+/* Makes the directory that was asked for; where it is taken, the next free name. */
+static int make_named(const char *wanted)
+{
+	char suffix[32], base[4096];
+	struct text t;
+	int r = make_dir(wanted, ""), i;
+	shim_text(&t, base, sizeof base);
+	shim_put(&t, wanted);
+	if (t.len > 8 && shim_same(base + t.len - 8, ".prophet"))
+		base[t.len - 8] = 0;
+	for (i = 2; r == -EEXIST && i < 1000; i++) {
+		shim_text(&t, suffix, sizeof suffix);
+		shim_put(&t, ".");
+		shim_putd(&t, i);
+		shim_put(&t, ".prophet");
+		r = make_dir(base, suffix);
+	}
+	if (r == 0 && i > 2)
+		shim_say("the trace's name is taken, recording to", shim_run.dir, 0);
+	return r;
+}
+
+/* Where no name was asked for, or none of that name could be made. */
+static int make_default(const char *program, int refused)
+{
+	char name[512];
+	const char *base = program, *c, *tmp;
+	struct text t;
+	int r;
+	for (c = program; *c; c++)
+		if (*c == '/' && c[1])
+			base = c + 1;
+	shim_text(&t, name, sizeof name);
+	shim_putn(&t, base, shim_len(base) < 200 ? shim_len(base) : 200);
+	shim_put(&t, ".");
+	shim_putd(&t, shim_run.pid);
+	shim_put(&t, ".prophet");
+	r = make_named(name);
+	if (r == 0) {
+		if (refused)
+			shim_say("the trace cannot be made where PROPHET_TRACE says, recording to", shim_run.dir, 0);
+		return 0;
+	}
+	tmp = shim_getenv(shim_run.envp, "TMPDIR");
+	if (!tmp || *tmp != '/')
+		tmp = "/tmp";
+	{
+		char at[4096];
+		shim_text(&t, at, sizeof at);
+		shim_put(&t, tmp);
+		shim_put(&t, "/");
+		shim_put(&t, name);
+		r = make_named(at);
+		if (r == 0)
+			shim_say(refused ? "the trace cannot be made where PROPHET_TRACE says, recording to"
+					 : "cannot write where the program was started, recording to",
+				 shim_run.dir, 0);
+	}
+	return r;
+}
+
+/* The mapped control file of a new trace. Its directory goes again where that fails. */
+static int control_create(void)
+{
+	char path[4200];
+	struct text t;
+	long r, fd = sys(SYS_openat, AT_FDCWD, shim_in_dir(&t, path, sizeof path, "control"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		sys(SYS_unlinkat, AT_FDCWD, shim_run.dir, AT_REMOVEDIR);
+		return (int)fd;
+	}
+	/* Written, not just made long: a full disk says so here and not by SIGBUS, and the first touch of the mapping
+	 * finds its page (30 to 300 us cheaper on ext4 than a page that fallocate only promised). The table of shared
+	 * objects behind it gets its space when there is one: shim_shared_room. */
+	r = sys(SYS_write, fd, &shim_ctl, PROPHET_ControlSize);
+	if (r > 0)
+		shim_run.own_bytes += (u64)r;
+	if (r > 0 && r < PROPHET_ControlSize) /* why? */
+		r = sys(SYS_write, fd, &shim_ctl, PROPHET_ControlSize);
+	r = r == PROPHET_ControlSize ? 0 : r < 0 ? r : -ENOSPC;
+	if (r == 0)
+		r = shim_control_map((int)fd);
+	sys(SYS_close, fd);
+	if (r) {
+		sys(SYS_unlinkat, AT_FDCWD, path, 0);
+		sys(SYS_unlinkat, AT_FDCWD, shim_run.dir, AT_REMOVEDIR);
+	}
+	return (int)r;
+}
+
+static int create(int argc, char **argv)
+{
+	struct text t;
+	struct control *c = &shim_ctl;
+	const char *wanted = shim_getenv(shim_run.envp, "PROPHET_TRACE");
+	int r = -1, asked = wanted && *wanted;
+	if (asked)
+		r = make_named(wanted);
+	if (r)
+		r = make_default(argc > 0 && argv[0] ? argv[0] : "program", asked);
+	if (r) {
+		shim_say("nothing is recorded, no directory can be made", 0, r);
+		return r;
+	}
+	r = control_create();
+	if (r < 0) {
+		shim_say("nothing is recorded, cannot write to", shim_run.dir, r);
+		return r;
+	}
+	c->magic = PROPHET_ControlMagic;
+	c->version = PROPHET_FormatVersion;
+	c->size = PROPHET_ControlSize;
+	c->tag = random64();
+	c->ticks0 = shim_ticks();
+	c->mono0 = now_ns(CLOCK_MONOTONIC);
+	c->real0 = now_ns(CLOCK_REALTIME);
+	options(c, shim_getenv(shim_run.envp, "PROPHET_OPTIONS"));
+	shim_text(&t, (char *)c->shmname, sizeof c->shmname);
+	shim_putx(&t, c->tag, 16);
+	shim_put(&t, ".rings");
+	shim_run.how = PROPHET_ProcRoot;
+	write_meta(argc, argv);
+	shim_rings_open(1);
+	return 0;
+}
+
+static int join(const char *dir, u64 tag)
+{
+	char path[4200];
+	struct text t;
+	long fd;
+	int r;
+	u64 head[3];
+	shim_text(&t, shim_run.dir, sizeof shim_run.dir);
+	shim_put(&t, dir);
+	fd = sys(SYS_openat, AT_FDCWD, shim_in_dir(&t, path, sizeof path, "control"), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return (int)fd;
+	r = -EINVAL;
+	if (sys(SYS_pread64, fd, head, sizeof head, 0) == sizeof head && head[0] == PROPHET_ControlMagic && head[2] == tag &&
+	    head[1] == ((u64)PROPHET_ControlSize << 32 | PROPHET_FormatVersion))
+		r = shim_control_map((int)fd);
+	sys(SYS_close, fd);
+	if (r)
+		return r;
+	if (shim_ctl.ended)
+		return -EPIPE;
+	shim_run.how = PROPHET_ProcExeced;
+	shim_rings_open(0);
+	return 0;
+}
+
+static u64 parse_hex(const char *s)
+{
+	u64 v = 0;
+	for (;; s++) {
+		if (*s >= '0' && *s <= '9')
+			v = v << 4 | (u64)(*s - '0');
+		else if (*s >= 'a' && *s <= 'f')
+			v = v << 4 | (u64)(*s - 'a' + 10);
+		else
+			return v;
+	}
+}
+
+/* What of PROPHET_RUN says which PROPHET_TRACE it belongs to: whoever sets another one wants a trace of its own. */
+static u64 dir_mark(const char *dir)
+{
+	return shim_hash64(dir, shim_len(dir), 0) & 0xffffffff;
+}
+
+int shim_trace_asked(const char *dir)
+{
+	return !shim_same(dir, shim_run.dir) && dir_mark(dir) != shim_run.asked;
+}
+
+/* PROPHET_RUN is "tag:parent process:parent thread:which fork of it:mark of the directory:the slot that this process had
+ * before exec, if it had one". 1: there is no run to join;
+ * an error: there is, but this process may not, as it belongs to another user or the trace is gone. */
+static int try_join(void)
+{
+	const char *run = shim_getenv(shim_run.envp, "PROPHET_RUN"), *dir = shim_getenv(shim_run.envp, "PROPHET_TRACE");
+	const char *p;
+	shim_run.asked = dir ? dir_mark(dir) : 0;
+	if (!run || !dir || *dir != '/')
+		return 1;
+	for (p = run; *p && *p != ':'; p++)
+		;
+	if (*p == ':') {
+		shim_run.parent_proc = (u32)shim_parse(p + 1, &p);
+		if (*p == ':')
+			shim_run.parent_uid = (u32)shim_parse(p + 1, &p);
+		if (*p == ':')
+			shim_run.parent_nth = (u32)shim_parse(p + 1, &p);
+	}
+	if (*p != ':' || shim_parse(p + 1, &p) != dir_mark(dir))
+		return 1;
+	if (*p == ':')
+		shim_run.slot_hint = (u32)shim_parse(p + 1, 0);
+	return join(dir, parse_hex(run));
+}
+
+void shim_trace_env(char *trace, u32 cap, char *run, u32 slot)
+{
+	struct text t;
+	shim_text(&t, trace, cap);
+	shim_put(&t, "PROPHET_TRACE=");
+	shim_put(&t, shim_run.dir);
+	shim_text(&t, run, 96);
+	shim_put(&t, "PROPHET_RUN=");
+	shim_putx(&t, shim_ctl.tag, 16);
+	shim_put(&t, ":");
+	shim_putd(&t, shim_run.proc);
+	shim_put(&t, ":");
+	shim_putd(&t, shim_self.uid);
+	shim_put(&t, ":");
+	shim_putd(&t, shim_self.nfork);
+	shim_put(&t, ":");
+	shim_putd(&t, (i64)dir_mark(shim_run.dir));
+	if (slot != ~0u) {
+		shim_put(&t, ":");
+		shim_putd(&t, slot);
+	}
+}
+
+static void new_process(void)
+{
+	struct stat st;
+	shim_run.pid = (u32)sys(SYS_getpid);
+	shim_run.boottime = now_ns(CLOCK_BOOTTIME);
+	shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
+	shim_run.proc = __atomic_fetch_add(&shim_ctl.nextproc, 1, __ATOMIC_RELAXED);
+}
+
+static int wiped_make(void)
+{
+	long p = sys(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p < 0 && p > -4096)
+		return (int)p;
+	sys(SYS_madvise, p, 4096, MADV_WIPEONFORK);
+	shim_wiped = (struct wiped *)p;
+	shim_wiped->alive = 1;
+	return 0;
+}
+
+static int run_open(char **envp, int argc, char **argv)
+{
+	int r;
+	shim_run.envp = envp;
+	shim_run.slot_hint = ~0u;
+	shim_run.pid = (u32)sys(SYS_getpid);
+	shim_ring_rate(shim_ticks_per_ms());
+	shim_say_where();
+	if (wiped_make())
+		return -ENOMEM;
+	r = try_join();
+	if (r == 1)
+		r = create(argc, argv);
+	if (r)
+		return r;
+	new_process();
+	shim_run.stream_index = shim_run.proc % PROPHET_StreamFiles;
+	r = shim_stream_open();
+	if (r) {
+		shim_say("nothing is recorded, cannot write to", shim_run.dir, r);
+		return r;
+	}
+	shim_statm_open();
+	shim_run.state = RUN_ON;
+	return 0;
+}
+
+/* Limits that our files meet raise signals that are not the program's. */
+int shim_run_open(char **envp, int argc, char **argv)
+{
+	u64 mask, before = 0, after = 0;
+	int r;
+	shim_block(&mask);
+	sys(SYS_rt_sigpending, &before, 8);
+	r = run_open(envp, argc, argv);
+	sys(SYS_rt_sigpending, &after, 8);
+	if (after & ~before & SIGSET(SIGXFSZ))
+		shim_take_back(SIGSET(SIGXFSZ));
+	shim_unblock(&mask);
+	return r;
+}
+
+void shim_run_forked(void)
+{
+	shim_run.parent_proc = shim_run.proc;
+	shim_run.parent_uid = shim_self.uid;
+	shim_run.parent_nth = shim_self.nfork;
+	shim_run.how = PROPHET_ProcForked;
+	shim_run.threads = 1;
+	shim_run.next_rss = shim_ticks() + shim_gap * 250;
+	shim_run.exiting = 0;
+	shim_run.own_bytes = 0;
+	new_process();
+}
