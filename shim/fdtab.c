@@ -59,10 +59,10 @@ static int kernels_file(int fd, const struct stat *st)
 	if (sys(SYS_fstatfs, fd, &fs) != 0)
 		return 0;
 	switch ((u32)fs.f_type) {
-	case 0x9fa0:	 /* proc */
+	case 0x9fa0: /* proc */
 	case 0x62656572: /* sysfs */
 	case 0x63677270: /* cgroup2 */
-	case 0x27e0eb:	 /* cgroup */
+	case 0x27e0eb: /* cgroup */
 	case 0x64626720: /* debugfs */
 	case 0x74726163: /* tracefs */
 	case 0x73636673: /* securityfs */

@@ -117,26 +117,26 @@ static inline __attribute__((always_inline)) void drew(struct thr *t, u32 which,
 	k->seq = seq;
 }
 
-#define DRAW(type, name, which)                                                \
-	static NOINLINE type name##_among(void *pc)                            \
-	{                                                                      \
-		struct draw d;                                                 \
-		type r;                                                        \
-		if (!draw_begin(&d, which, CALL_##name, pc))                   \
-			return REAL(name)();                                   \
-		r = REAL(name)();                                              \
-		draw_end(&d, r, 0, 0);                                         \
-		return r;                                                      \
-	}                                                                      \
-	EXPORT type name(void)                                                 \
-	{                                                                      \
-		struct thr *t = alone();                                       \
-		type r;                                                        \
-		if (unlikely(!t))                                              \
-			return name##_among(CALLER());                         \
-		r = REAL(name)();                                              \
-		drew(t, which, CALL_##name, CALLER(), r);                      \
-		return r;                                                      \
+#define DRAW(type, name, which)                              \
+	static NOINLINE type name##_among(void *pc)          \
+	{                                                    \
+		struct draw d;                               \
+		type r;                                      \
+		if (!draw_begin(&d, which, CALL_##name, pc)) \
+			return REAL(name)();                 \
+		r = REAL(name)();                            \
+		draw_end(&d, r, 0, 0);                       \
+		return r;                                    \
+	}                                                    \
+	EXPORT type name(void)                               \
+	{                                                    \
+		struct thr *t = alone();                     \
+		type r;                                      \
+		if (unlikely(!t))                            \
+			return name##_among(CALLER());       \
+		r = REAL(name)();                            \
+		drew(t, which, CALL_##name, CALLER(), r);    \
+		return r;                                    \
 	}
 
 DRAW(int, rand, RAND)

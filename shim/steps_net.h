@@ -78,7 +78,7 @@ static inline u64 shim_pipe_flags(int flags)
 
 /* Addresses. V family, S the rest as the kernel lays it out, without what does not count. */
 HIDDEN u8 *shim_put_addr(u8 *p, const void *addr, u64 len);
-HIDDEN void shim_input_addr(struct ev *e, const struct sockaddr *addr, u32 len);    /* that the program gave to the kernel */
+HIDDEN void shim_input_addr(struct ev *e, const struct sockaddr *addr, u32 len); /* that the program gave to the kernel */
 HIDDEN void shim_input_addr_of(struct ev *e, const struct sockaddr *addr, u32 len); /* that it gave to the C library */
 HIDDEN void shim_input_from(struct ev *e, const struct sockaddr *addr, const socklen_t *len);
 HIDDEN void shim_input_name(struct ev *e, int fd, int peer);

@@ -144,7 +144,8 @@ int main(void)
 		lots[i].iov_len = 11;
 	}
 	show("recvmmsg", recvmmsg(dg[1], mm, 3, MSG_WAITFORONE, 0));
-	printf("lengths %u %u %u flags %d same %d\n", mm[0].msg_len, mm[1].msg_len, mm[2].msg_len, !!(mm[2].msg_hdr.msg_flags & MSG_TRUNC), !memcmp(c + 200, b + 2, 11));
+	printf("lengths %u %u %u flags %d same %d\n", mm[0].msg_len, mm[1].msg_len, mm[2].msg_len, !!(mm[2].msg_hdr.msg_flags & MSG_TRUNC),
+	       !memcmp(c + 200, b + 2, 11));
 	show("sendmmsg nowhere", sendmmsg(dg[0], (void *)8, 1, 0));
 	show("recvmmsg none", recvmmsg(dg[1], mm, 3, MSG_DONTWAIT, 0));
 	pthread_create(&t, 0, waits, &dg[1]);

@@ -95,7 +95,8 @@ int main(void)
 	show("__setscheduler", __sched_setscheduler(0, SCHED_OTHER, &sp));
 	show("setscheduler bad", sched_setscheduler(0, 77, &sp));
 	show("interval", sched_rr_get_interval(0, &ts));
-	printf("%d %d %d %d\n", sched_get_priority_max(SCHED_FIFO), sched_get_priority_min(SCHED_FIFO), __sched_get_priority_max(SCHED_RR), __sched_get_priority_min(SCHED_RR));
+	printf("%d %d %d %d\n", sched_get_priority_max(SCHED_FIFO), sched_get_priority_min(SCHED_FIFO), __sched_get_priority_max(SCHED_RR),
+	       __sched_get_priority_min(SCHED_RR));
 	errno = 0;
 	printf("priority %d", getpriority(PRIO_PROCESS, 0));
 	printf(" %d\n", errno);
