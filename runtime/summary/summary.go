@@ -74,6 +74,7 @@ type Exit struct {
 	RChar, WChar, Own        uint64
 	CPUNS, ChildNS           uint64
 	readSeen, writeSeen, cpu uint64
+	at                       uint64 // ticks
 	told                     bool
 }
 
@@ -329,7 +330,7 @@ func (p *part) control(r *trace.Record) {
 	case cabi.TagLost:
 		add(&p.lost, trace.LostWhy(n[0]), max(1, lostCount(n[0], n[1])))
 	case cabi.TagExit:
-		p.exit = &Exit{How: n[0], Status: int64(n[1]), RChar: n[2], WChar: n[3], Own: n[4], CPUNS: n[5], ChildNS: n[6], told: true}
+		p.exit = &Exit{How: n[0], Status: int64(n[1]), RChar: n[2], WChar: n[3], Own: n[4], CPUNS: n[5], ChildNS: n[6], at: r.Begin, told: true}
 	case cabi.TagClock:
 		if len(p.points) < 64 {
 			p.points = append(p.points, trace.ClockPoint{Ticks: n[0], Mono: n[1], Real: n[2]})
@@ -416,13 +417,38 @@ func (s *Summary) take(p *part, t *trace.Trace, waits map[objKey]*Wait, exits ma
 	e.cpu += p.cpu + uint64(t.Clock.NS(p.run))
 }
 
+// first is the program that a process began with, before any exec.
+func first(p *trace.Proc) *trace.Proc {
+	for hops := 0; p.How == cabi.ProcExeced && p.Parent != nil && p.Parent.PID == p.PID && hops < 1<<10; hops++ {
+		p = p.Parent
+	}
+	return p
+}
+
 // cover adds up what the kernel counted and what the events explain. The kernel counts a process over all programs it
-// ran, so those that another followed by exec count with the last one.
+// ran, so those that another followed by exec count with the last one; and it adds a child's counts to its parent's
+// when the parent has waited for it, so those are taken off there.
 func (s *Summary) cover(t *trace.Trace, exits map[*trace.Proc]*Exit) {
 	replaced := map[*trace.Proc]bool{}
 	for _, p := range t.Procs {
 		if p.How == cabi.ProcExeced && p.Parent != nil && p.Parent.PID == p.PID {
 			replaced[p.Parent] = true
+		}
+	}
+	type bytes struct{ read, write uint64 }
+	last, children := map[*trace.Proc]*Exit{}, map[*trace.Proc]bytes{}
+	for _, p := range t.Procs {
+		if e := exits[p]; e != nil && e.told && !replaced[p] {
+			last[first(p)] = e
+		}
+	}
+	for p, e := range last {
+		if p.Parent == nil {
+			continue
+		}
+		by := first(p.Parent)
+		if b := last[by]; b != nil && e.at <= b.at {
+			children[by] = bytes{children[by].read + e.RChar, children[by].write + e.WChar}
 		}
 	}
 	c := &s.Cover
@@ -449,8 +475,9 @@ func (s *Summary) cover(t *trace.Trace, exits map[*trace.Proc]*Exit) {
 				own, read, write = own+b.Own, read+b.readSeen, write+b.writeSeen
 			}
 		}
-		c.ReadBytes += e.RChar
-		c.WriteBytes += e.WChar - min(own, e.WChar)
+		of := children[first(p)]
+		c.ReadBytes += e.RChar - min(of.read, e.RChar)
+		c.WriteBytes += e.WChar - min(of.write+own, e.WChar)
 		c.ReadSeen += read
 		c.WriteSeen += write
 		c.CPUNS += e.CPUNS
