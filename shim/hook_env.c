@@ -29,7 +29,7 @@ static int readable(char *const *envp)
 	extern char **environ;
 	struct iovec from[BATCH], to;
 	char b[BATCH];
-	u64 i, page = 0, k = 0;
+	u64 i, page = ~0ull, k = 0;
 	int more = 1;
 	if (envp == environ)
 		return 1;
