@@ -24,7 +24,7 @@ static NOINLINE pid_t forked(pid_t (*real)(void), u32 call, void *pc)
 	pid_t r;
 	shim_self.nfork++;
 	if (on)
-		e.t->in_call = 0;
+		e.t->slot->call = 0;
 	r = real();
 	if (r == 0) {
 		shim_child();
@@ -100,7 +100,7 @@ static NOINLINE int cloned(clone_fn real, u32 call, void *pc, const struct clone
 	shim_self.nfork++;
 	t = shim_self.thr;
 	if (on)
-		e.t->in_call = 0;
+		e.t->slot->call = 0;
 	if (t && t->begun && c->flags & CLONE_VM && !(c->flags & CLONE_SETTLS)) {
 		t->vfork = c->flags & CLONE_VFORK ? VFORK_BEGUN : VFORK_SHARED;
 		t->gate = 0;
@@ -148,7 +148,7 @@ EXPORT int forkpty(int *master, char *name, const struct termios *mode, const st
 	int on = shim_begin(&e, CALL_forkpty, CLASS_thread, CALLER()), r, i;
 	shim_self.nfork++;
 	if (on)
-		e.t->in_call = 0;
+		e.t->slot->call = 0;
 	r = REAL(forkpty)(master, name, mode, size);
 	if (r == 0) {
 		shim_child();

@@ -81,11 +81,11 @@ static struct thr *enter(int sig, const siginfo_t *si, const void *context, u64 
 	t->depth++; /* first, as a nested handler may come at any moment */
 	u = &t->under[(t->depth - 1) % UNDER_MAX];
 	u->frame = frame;
-	u->begin = t->in_begin;
-	u->call = t->in_call;
+	u->begin = t->slot->begin;
+	u->call = t->slot->call;
 	u->sig = (u32)sig;
 	u->writing = t->writing;
-	t->in_call = 0;
+	t->slot->call = 0;
 	t->gate = 0;
 	if (t->mute)
 		return t;
@@ -129,8 +129,8 @@ static void leave(struct thr *t, int sig, u64 frame)
 		shim_serial_give(); /* the call gave it back before it began */
 	if (u->call == CALL_abort)
 		shim_process_over(PROPHET_ExitAbort, SIGABRT);
-	t->in_call = u->call;
-	t->in_begin = u->begin;
+	t->slot->call = u->call;
+	t->slot->begin = u->begin;
 	t->writing = u->writing;
 	t->cursor = t->last;
 	if (t->side_depth == t->depth)

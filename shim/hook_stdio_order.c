@@ -30,7 +30,7 @@ static NOINLINE int take(struct ev *e, u32 call, FILE *fp, void *pc, FILE **held
 {
 	if (!fp || fp->_flags & USER_LOCK || !shim_begin(e, call, CLASS_stdio, pc))
 		return 0;
-	e->t->in_call = 0; /* what it asks of the kernel is an event of its own */
+	e->t->slot->call = 0; /* what it asks of the kernel is an event of its own */
 	if (REAL(ftrylockfile)(fp) != 0) {
 		e->note |= PROPHET_NoteWaited;
 		REAL(flockfile)(fp);

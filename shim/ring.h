@@ -39,8 +39,6 @@ struct thr {
 	u64 path_gen; /* genx when path was stored */
 	u64 pc_gen, pc;
 	u32 path_len;
-	u32 in_call; /* call we are inside of; 0: none */
-	u64 in_begin;
 	u32 nthread, nfork; /* creations so far */
 	u32 index;          /* of the slot */
 	u32 depth;          /* handlers running; one that was left by a jump is still counted until shim_ready_slow sees it */

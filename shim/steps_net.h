@@ -36,7 +36,7 @@ HIDDEN void shim_input_list(struct ev *e, shim_encode encode, const void *what, 
  * that it was left. */
 static inline void shim_pre_nested(struct ev *e)
 {
-	e->t->in_call = 0;
+	e->t->slot->call = 0;
 }
 
 /* Objects that come to be. */

@@ -86,7 +86,7 @@ static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
 	t->how = how;
 	t->nobj = t->ndata = 0;
 	t->gate = t->writing = t->mute = t->side_len = t->side_depth = 0;
-	t->in_call = t->depth = t->vfork = t->lost = t->begun = t->tid = 0;
+	t->depth = t->vfork = t->lost = t->begun = t->tid = 0;
 	t->nthread = t->nfork = 0;
 	t->lastcpu = t->cursor = 0;
 	t->last = shim_ticks();

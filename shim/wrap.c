@@ -8,7 +8,7 @@ static void left(struct ev *e)
 	struct thr *t = e->t;
 	u8 b[32], *p = put_v(b, (u64)e->outer_call);
 	u64 now = shim_ticks();
-	p = put_v(p, now > t->in_begin ? now - t->in_begin : 0);
+	p = put_v(p, now > t->slot->begin ? now - t->slot->begin : 0);
 	shim_record_at(t, PROPHET_TagLeft, b, (u32)(p - b));
 	e->outer_call = 0;
 }

@@ -35,15 +35,15 @@ static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
 	e->f1 = e->f2 = e->f3 = e->seq = 0;
 	e->ret = 0;
 	e->note = e->nparts = e->data_kind = e->inlen = 0;
-	e->outer_call = (int)t->in_call;
+	e->outer_call = (int)t->slot->call;
 	if (unlikely(!shim_ctl.fast || e->outer_call || t->vfork))
 		shim_begin_special(e); /* stamps too */
 	else
 		e->begin = shim_ticks();
-	t->in_call = call;
+	t->slot->call = call;
 	if (unlikely(e->begin - t->last > shim_gap))
 		shim_cpu(t);
-	t->in_begin = e->begin;
+	t->slot->begin = e->begin;
 	return 1;
 }
 
@@ -54,7 +54,7 @@ static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
 static inline void shim_end(struct ev *e, int block)
 {
 	e->end = block ? shim_ticks() : e->begin;
-	e->t->in_call = 0;
+	e->t->slot->call = 0;
 	if (unlikely(!shim_ctl.fast))
 		shim_end_special(e);
 }
@@ -70,14 +70,14 @@ static inline void shim_done(struct ev *e)
 static inline struct thr *shim_simple(u32 cls)
 {
 	struct thr *t = shim_self.thr;
-	return likely(t && (t->gate & shim_ctl.fast & 1u << cls) && !t->in_call) ? t : 0;
+	return likely(t && (t->gate & shim_ctl.fast & 1u << cls) && !t->slot->call) ? t : 0;
 }
 
 static inline u64 shim_simple_begin(struct thr *t, u32 call)
 {
 	u64 begin = shim_ticks();
-	t->in_call = call;
-	t->in_begin = begin;
+	t->slot->call = call;
+	t->slot->begin = begin;
 	if (unlikely(begin - t->last > shim_gap))
 		shim_cpu(t);
 	return begin;

@@ -63,7 +63,7 @@ EXPORT int sched_yield(void)
 	begin = shim_simple_begin(t, CALL_sched_yield);
 	r = REAL(sched_yield)();
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sched_yield), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
@@ -104,7 +104,7 @@ EXPORT int __sched_yield(void)
 	begin = shim_simple_begin(t, CALL___sched_yield);
 	r = REAL(__sched_yield)();
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sched_yield), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
@@ -285,7 +285,7 @@ EXPORT int mq_send(mqd_t q, const char *m, size_t n, unsigned prio)
 	begin = shim_simple_begin(t, CALL_mq_send);
 	r = REAL(mq_send)(q, m, n, prio);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
 		if (likely(o && shim_fd_quiet_out(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_send), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
@@ -340,7 +340,7 @@ EXPORT int mq_timedsend(mqd_t q, const char *m, size_t n, unsigned prio, const s
 	begin = shim_simple_begin(t, CALL_mq_timedsend);
 	r = REAL(mq_timedsend)(q, m, n, prio, until);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
 		if (likely(o && shim_fd_quiet_out(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedsend), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
@@ -394,7 +394,7 @@ EXPORT ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio)
 	begin = shim_simple_begin(t, CALL_mq_receive);
 	r = REAL(mq_receive)(q, m, n, prio);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
 		if (likely(o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_receive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
@@ -449,7 +449,7 @@ EXPORT ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const
 	begin = shim_simple_begin(t, CALL_mq_timedreceive);
 	r = REAL(mq_timedreceive)(q, m, n, prio, until);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
 		if (likely(o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedreceive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
@@ -545,7 +545,7 @@ EXPORT ssize_t read(int fd, void *buf, size_t n)
 	begin = shim_simple_begin(t, CALL_read);
 	r = REAL(read)(fd, buf, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_read), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
@@ -596,7 +596,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 	begin = shim_simple_begin(t, CALL_write);
 	r = REAL(write)(fd, buf, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_write), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
@@ -647,7 +647,7 @@ EXPORT ssize_t __read(int fd, void *buf, size_t n)
 	begin = shim_simple_begin(t, CALL___read);
 	r = REAL(__read)(fd, buf, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___read), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
@@ -698,7 +698,7 @@ EXPORT ssize_t __write(int fd, const void *buf, size_t n)
 	begin = shim_simple_begin(t, CALL___write);
 	r = REAL(__write)(fd, buf, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___write), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
@@ -750,7 +750,7 @@ EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t cap)
 	begin = shim_simple_begin(t, CALL___read_chk);
 	r = REAL(__read_chk)(fd, buf, n, cap);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___read_chk), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
@@ -804,7 +804,7 @@ EXPORT ssize_t pread(int fd, void *buf, size_t n, off_t off)
 	begin = shim_simple_begin(t, CALL_pread);
 	r = REAL(pread)(fd, buf, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pread), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -858,7 +858,7 @@ EXPORT ssize_t pread64(int fd, void *buf, size_t n, off_t off)
 	begin = shim_simple_begin(t, CALL_pread64);
 	r = REAL(pread64)(fd, buf, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -912,7 +912,7 @@ EXPORT ssize_t __pread64(int fd, void *buf, size_t n, off_t off)
 	begin = shim_simple_begin(t, CALL___pread64);
 	r = REAL(__pread64)(fd, buf, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -967,7 +967,7 @@ EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 	begin = shim_simple_begin(t, CALL___pread_chk);
 	r = REAL(__pread_chk)(fd, buf, n, off, cap);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -1022,7 +1022,7 @@ EXPORT ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 	begin = shim_simple_begin(t, CALL___pread64_chk);
 	r = REAL(__pread64_chk)(fd, buf, n, off, cap);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread64_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -1076,7 +1076,7 @@ EXPORT ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
 	begin = shim_simple_begin(t, CALL_pwrite);
 	r = REAL(pwrite)(fd, buf, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwrite), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -1130,7 +1130,7 @@ EXPORT ssize_t pwrite64(int fd, const void *buf, size_t n, off_t off)
 	begin = shim_simple_begin(t, CALL_pwrite64);
 	r = REAL(pwrite64)(fd, buf, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -1184,7 +1184,7 @@ EXPORT ssize_t __pwrite64(int fd, const void *buf, size_t n, off_t off)
 	begin = shim_simple_begin(t, CALL___pwrite64);
 	r = REAL(__pwrite64)(fd, buf, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -1235,7 +1235,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *v, int n)
 	begin = shim_simple_begin(t, CALL_readv);
 	r = REAL(readv)(fd, v, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_readv), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
@@ -1286,7 +1286,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *v, int n)
 	begin = shim_simple_begin(t, CALL_writev);
 	r = REAL(writev)(fd, v, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_writev), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
@@ -1340,7 +1340,7 @@ EXPORT ssize_t preadv(int fd, const struct iovec *v, int n, off_t off)
 	begin = shim_simple_begin(t, CALL_preadv);
 	r = REAL(preadv)(fd, v, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -1394,7 +1394,7 @@ EXPORT ssize_t preadv64(int fd, const struct iovec *v, int n, off_t off)
 	begin = shim_simple_begin(t, CALL_preadv64);
 	r = REAL(preadv64)(fd, v, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -1448,7 +1448,7 @@ EXPORT ssize_t pwritev(int fd, const struct iovec *v, int n, off_t off)
 	begin = shim_simple_begin(t, CALL_pwritev);
 	r = REAL(pwritev)(fd, v, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -1502,7 +1502,7 @@ EXPORT ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t off)
 	begin = shim_simple_begin(t, CALL_pwritev64);
 	r = REAL(pwritev64)(fd, v, n, off);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
@@ -1559,7 +1559,7 @@ EXPORT ssize_t preadv2(int fd, const struct iovec *v, int n, off_t off, int flag
 	begin = shim_simple_begin(t, CALL_preadv2);
 	r = REAL(preadv2)(fd, v, n, off, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
@@ -1616,7 +1616,7 @@ EXPORT ssize_t preadv64v2(int fd, const struct iovec *v, int n, off_t off, int f
 	begin = shim_simple_begin(t, CALL_preadv64v2);
 	r = REAL(preadv64v2)(fd, v, n, off, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
@@ -1673,7 +1673,7 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t off, int fla
 	begin = shim_simple_begin(t, CALL_pwritev2);
 	r = REAL(pwritev2)(fd, v, n, off, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
@@ -1730,7 +1730,7 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off_t off, int 
 	begin = shim_simple_begin(t, CALL_pwritev64v2);
 	r = REAL(pwritev64v2)(fd, v, n, off, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
@@ -1823,7 +1823,7 @@ EXPORT int fsync(int fd)
 	begin = shim_simple_begin(t, CALL_fsync);
 	r = REAL(fsync)(fd);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fsync), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
@@ -1868,7 +1868,7 @@ EXPORT int fdatasync(int fd)
 	begin = shim_simple_begin(t, CALL_fdatasync);
 	r = REAL(fdatasync)(fd);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fdatasync), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
@@ -1913,7 +1913,7 @@ EXPORT int syncfs(int fd)
 	begin = shim_simple_begin(t, CALL_syncfs);
 	r = REAL(syncfs)(fd);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_syncfs), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
@@ -1979,7 +1979,7 @@ EXPORT int sync_file_range(int fd, off_t off, off_t n, unsigned flags)
 	begin = shim_simple_begin(t, CALL_sync_file_range);
 	r = REAL(sync_file_range)(fd, off, n, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sync_file_range), shim_ret_errno((i64)r), (u64)(off), (u64)(n), (u64)(flags), begin, end)))
@@ -2097,7 +2097,7 @@ EXPORT int fallocate(int fd, int mode, off_t off, off_t n)
 	begin = shim_simple_begin(t, CALL_fallocate);
 	r = REAL(fallocate)(fd, mode, off, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fallocate), shim_ret_errno((i64)r), (u64)(mode), (u64)(off), (u64)(n), begin, end)))
@@ -2151,7 +2151,7 @@ EXPORT int fallocate64(int fd, int mode, off_t off, off_t n)
 	begin = shim_simple_begin(t, CALL_fallocate64);
 	r = REAL(fallocate64)(fd, mode, off, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fallocate64), shim_ret_errno((i64)r), (u64)(mode), (u64)(off), (u64)(n), begin, end)))
@@ -2202,7 +2202,7 @@ EXPORT int posix_fallocate(int fd, off_t off, off_t n)
 	begin = shim_simple_begin(t, CALL_posix_fallocate);
 	r = REAL(posix_fallocate)(fd, off, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fallocate), (i64)r, (u64)(off), (u64)(n), 0, begin, end)))
@@ -2253,7 +2253,7 @@ EXPORT int posix_fallocate64(int fd, off_t off, off_t n)
 	begin = shim_simple_begin(t, CALL_posix_fallocate64);
 	r = REAL(posix_fallocate64)(fd, off, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fallocate64), (i64)r, (u64)(off), (u64)(n), 0, begin, end)))
@@ -2307,7 +2307,7 @@ EXPORT int posix_fadvise(int fd, off_t off, off_t n, int advice)
 	begin = shim_simple_begin(t, CALL_posix_fadvise);
 	r = REAL(posix_fadvise)(fd, off, n, advice);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fadvise), (i64)r, (u64)(off), (u64)(n), (u64)(advice), begin, end)))
@@ -2361,7 +2361,7 @@ EXPORT int posix_fadvise64(int fd, off_t off, off_t n, int advice)
 	begin = shim_simple_begin(t, CALL_posix_fadvise64);
 	r = REAL(posix_fadvise64)(fd, off, n, advice);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fadvise64), (i64)r, (u64)(off), (u64)(n), (u64)(advice), begin, end)))
@@ -2412,7 +2412,7 @@ EXPORT ssize_t readahead(int fd, off_t off, size_t n)
 	begin = shim_simple_begin(t, CALL_readahead);
 	r = REAL(readahead)(fd, off, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_readahead), shim_ret_errno((i64)r), (u64)(off), (u64)(n), 0, begin, end)))
@@ -2466,7 +2466,7 @@ EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t n)
 	begin = shim_simple_begin(t, CALL_sendfile);
 	r = REAL(sendfile)(out, in, off, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(in);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
@@ -2520,7 +2520,7 @@ EXPORT ssize_t sendfile64(int out, int in, off_t *off, size_t n)
 	begin = shim_simple_begin(t, CALL_sendfile64);
 	r = REAL(sendfile64)(out, in, off, n);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(in);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile64), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
@@ -2611,7 +2611,7 @@ EXPORT ssize_t tee(int in, int out, size_t n, unsigned flags)
 	begin = shim_simple_begin(t, CALL_tee);
 	r = REAL(tee)(in, out, n, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(in);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tee), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(flags), begin, end)))
@@ -2663,7 +2663,7 @@ EXPORT ssize_t vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
 	begin = shim_simple_begin(t, CALL_vmsplice);
 	r = REAL(vmsplice)(fd, v, n, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_vmsplice), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
@@ -2927,7 +2927,7 @@ EXPORT int flock(int fd, int op)
 	begin = shim_simple_begin(t, CALL_flock);
 	r = REAL(flock)(fd, op);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_flock), shim_ret_errno((i64)r), (u64)(op), 0, 0, begin, end)))
@@ -3041,7 +3041,7 @@ EXPORT int tcsetattr(int fd, int how, const struct termios *to)
 	begin = shim_simple_begin(t, CALL_tcsetattr);
 	r = REAL(tcsetattr)(fd, how, to);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tcsetattr), shim_ret_errno((i64)r), (u64)(how), 0, 0, begin, end)))
@@ -3086,7 +3086,7 @@ EXPORT int tcdrain(int fd)
 	begin = shim_simple_begin(t, CALL_tcdrain);
 	r = REAL(tcdrain)(fd);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tcdrain), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
@@ -3164,7 +3164,7 @@ EXPORT int tcsendbreak(int fd, int time)
 	begin = shim_simple_begin(t, CALL_tcsendbreak);
 	r = REAL(tcsendbreak)(fd, time);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tcsendbreak), shim_ret_errno((i64)r), (u64)(time), 0, 0, begin, end)))
@@ -3238,7 +3238,7 @@ EXPORT int grantpt(int fd)
 	begin = shim_simple_begin(t, CALL_grantpt);
 	r = REAL(grantpt)(fd);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_grantpt), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
@@ -3793,7 +3793,7 @@ EXPORT int fchdir(int fd)
 	begin = shim_simple_begin(t, CALL_fchdir);
 	r = REAL(fchdir)(fd);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fchdir), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
@@ -4452,7 +4452,7 @@ EXPORT long fpathconf(int fd, int name)
 	begin = shim_simple_begin(t, CALL_fpathconf);
 	r = REAL(fpathconf)(fd, name);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fpathconf), shim_ret_errno((i64)r), (u64)(name), 0, 0, begin, end)))
@@ -4530,7 +4530,7 @@ EXPORT int fchmod(int fd, mode_t mode)
 	begin = shim_simple_begin(t, CALL_fchmod);
 	r = REAL(fchmod)(fd, mode);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fchmod), shim_ret_errno((i64)r), (u64)(mode), 0, 0, begin, end)))
@@ -4630,7 +4630,7 @@ EXPORT int fchown(int fd, uid_t uid, gid_t gid)
 	begin = shim_simple_begin(t, CALL_fchown);
 	r = REAL(fchown)(fd, uid, gid);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fchown), shim_ret_errno((i64)r), (u64)(uid), (u64)(gid), 0, begin, end)))
@@ -5093,7 +5093,7 @@ EXPORT int msync(void *addr, size_t n, int flags)
 	begin = shim_simple_begin(t, CALL_msync);
 	r = REAL(msync)(addr, n, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_msync), shim_ret_errno((i64)r), (u64)(addr), (u64)(n), (u64)(flags), begin, end)))
 			return r;
@@ -5454,7 +5454,7 @@ EXPORT ssize_t send(int fd, const void *buf, size_t n, int flags)
 	begin = shim_simple_begin(t, CALL_send);
 	r = REAL(send)(fd, buf, n, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
@@ -5508,7 +5508,7 @@ EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
 	begin = shim_simple_begin(t, CALL___send);
 	r = REAL(__send)(fd, buf, n, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
@@ -5622,7 +5622,7 @@ EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
 	begin = shim_simple_begin(t, CALL_recv);
 	r = REAL(recv)(fd, buf, n, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_recv), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
@@ -5677,7 +5677,7 @@ EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags)
 	begin = shim_simple_begin(t, CALL___recv_chk);
 	r = REAL(__recv_chk)(fd, buf, n, space, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___recv_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
@@ -6021,7 +6021,7 @@ EXPORT int eventfd_read(int fd, eventfd_t *value)
 	begin = shim_simple_begin(t, CALL_eventfd_read);
 	r = REAL(eventfd_read)(fd, value);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_read), shim_ret_errno((i64)r), (u64)(shim_out64(r,value)), 0, 0, begin, end)))
@@ -6069,7 +6069,7 @@ EXPORT int eventfd_write(int fd, eventfd_t value)
 	begin = shim_simple_begin(t, CALL_eventfd_write);
 	r = REAL(eventfd_write)(fd, value);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
 		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_write), shim_ret_errno((i64)r), (u64)(value), 0, 0, begin, end)))
@@ -6886,7 +6886,7 @@ EXPORT int thrd_sleep(const struct timespec *time, struct timespec *left)
 	begin = shim_simple_begin(t, CALL_thrd_sleep);
 	r = REAL(thrd_sleep)(time, left);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_thrd_sleep), (i64)r, (u64)((r==0||r==-1?shim_ns(time):0)), 0, 0, begin, end)))
 			return r;
@@ -6945,7 +6945,7 @@ EXPORT pid_t wait(int *st)
 	begin = shim_simple_begin(t, CALL_wait);
 	r = REAL(wait)(st);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
 			return r;
@@ -6995,7 +6995,7 @@ EXPORT pid_t waitpid(pid_t pid, int *st, int options)
 	begin = shim_simple_begin(t, CALL_waitpid);
 	r = REAL(waitpid)(pid, st, options);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
 			return r;
@@ -7095,7 +7095,7 @@ EXPORT pid_t __wait(int *st)
 	begin = shim_simple_begin(t, CALL___wait);
 	r = REAL(__wait)(st);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
 			return r;
@@ -7145,7 +7145,7 @@ EXPORT pid_t __waitpid(pid_t pid, int *st, int options)
 	begin = shim_simple_begin(t, CALL___waitpid);
 	r = REAL(__waitpid)(pid, st, options);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
 			return r;
@@ -7805,7 +7805,7 @@ EXPORT unsigned int sleep(unsigned int seconds)
 	begin = shim_simple_begin(t, CALL_sleep);
 	r = REAL(sleep)(seconds);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sleep), (i64)r, (u64)(seconds), 0, 0, begin, end)))
 			return r;
@@ -7849,7 +7849,7 @@ EXPORT int usleep(useconds_t us)
 	begin = shim_simple_begin(t, CALL_usleep);
 	r = REAL(usleep)(us);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_usleep), shim_ret_errno((i64)r), (u64)(us), 0, 0, begin, end)))
 			return r;
@@ -8325,7 +8325,7 @@ EXPORT ssize_t getrandom(void *buf, size_t n, unsigned int flags)
 	begin = shim_simple_begin(t, CALL_getrandom);
 	r = REAL(getrandom)(buf, n, flags);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(0 && shim_quick(t, 0, key_sc(CALLER(), CALL_getrandom), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
@@ -9629,7 +9629,7 @@ EXPORT int sigsuspend(const sigset_t *set)
 	begin = shim_simple_begin(t, CALL_sigsuspend);
 	r = REAL(sigsuspend)(set);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
 			return r;
@@ -9673,7 +9673,7 @@ EXPORT int __sigsuspend(const sigset_t *set)
 	begin = shim_simple_begin(t, CALL___sigsuspend);
 	r = REAL(__sigsuspend)(set);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
 			return r;
@@ -9720,7 +9720,7 @@ EXPORT int sigwait(const sigset_t *set, int *sig)
 	begin = shim_simple_begin(t, CALL_sigwait);
 	r = REAL(sigwait)(set, sig);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigwait), (i64)r, (u64)(shim_set_if(r,set)), (u64)((r==0?*sig:0)), 0, begin, end)))
 			return r;
@@ -9827,7 +9827,7 @@ EXPORT int pause(void)
 	begin = shim_simple_begin(t, CALL_pause);
 	r = REAL(pause)();
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_pause), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
@@ -9874,7 +9874,7 @@ EXPORT int __sigpause(int sigormask, int is_sig)
 	begin = shim_simple_begin(t, CALL___sigpause);
 	r = REAL(__sigpause)(sigormask, is_sig);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sigpause), shim_ret_errno((i64)r), (u64)((u32)sigormask), (u64)(is_sig), 0, begin, end)))
 			return r;
@@ -9918,7 +9918,7 @@ EXPORT int __xpg_sigpause(int sig)
 	begin = shim_simple_begin(t, CALL___xpg_sigpause);
 	r = REAL(__xpg_sigpause)(sig);
 	end = shim_ticks();
-	t->in_call = 0;
+	t->slot->call = 0;
 	{
 		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___xpg_sigpause), shim_ret_errno((i64)r), (u64)(sig), 0, 0, begin, end)))
 			return r;

@@ -340,7 +340,7 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, convert string, ob
 	}
 	fmt.Fprintf(b, "\nEXPORT %s %s(%s)\n{\n\tstruct thr *t = shim_simple(CLASS_%s);\n\tu64 begin, end;\n\t%s r;\n", s.ret, s.name, s.args, c.Class, s.ret)
 	fmt.Fprintf(b, "\tif (unlikely(!t))\n\t\treturn %s_event(CALLER()%s%s);\n", id, comma, params)
-	fmt.Fprintf(b, "\tbegin = shim_simple_begin(t, CALL_%s);\n\tr = %s;\n\tend = shim_ticks();\n\tt->in_call = 0;\n", id, call)
+	fmt.Fprintf(b, "\tbegin = shim_simple_begin(t, CALL_%s);\n\tr = %s;\n\tend = shim_ticks();\n\tt->slot->call = 0;\n", id, call)
 	b.WriteString("\t{\n")
 	for _, o := range odd {
 		fmt.Fprintf(b, "\t\t%s\n", o)
