@@ -592,11 +592,14 @@ u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail)
 	return (u64)t->uid << 40 | (n & 0xffffffffffull);
 }
 
+/* The kernel's counts, with what the flush of this ring will add to them: it is ours, and what follows in this process
+ * after an exec, or in its parent once it has been waited for, counts it too. */
 static void exit_record(struct thr *t, u32 how, i64 status)
 {
 	struct rusage self, kids;
-	u64 r, w, cpu, kcpu;
+	u64 r, w, cpu, kcpu, flush = 0;
 	u8 b[96], *p;
+	int pass;
 	shim_io_counts(&r, &w);
 	shim_zero(&self, sizeof self);
 	shim_zero(&kids, sizeof kids);
@@ -604,13 +607,17 @@ static void exit_record(struct thr *t, u32 how, i64 status)
 	sys(SYS_getrusage, RUSAGE_CHILDREN, &kids);
 	cpu = (u64)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) * 1000000000u + (u64)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) * 1000u;
 	kcpu = (u64)(kids.ru_utime.tv_sec + kids.ru_stime.tv_sec) * 1000000000u + (u64)(kids.ru_utime.tv_usec + kids.ru_stime.tv_usec) * 1000u;
-	p = put_v(b, how);
-	p = put_z(p, status);
-	p = put_v(p, r);
-	p = put_v(p, w);
-	p = put_v(p, shim_run.own_bytes);
-	p = put_v(p, cpu);
-	p = put_v(p, kcpu);
+	for (pass = 0; pass < 2; pass++) {
+		p = put_v(b, how);
+		p = put_z(p, status);
+		p = put_v(p, r);
+		p = put_v(p, w + flush);
+		p = put_v(p, shim_run.own_bytes + flush);
+		p = put_v(p, cpu);
+		p = put_v(p, kcpu);
+		if (!shim_ctl.flight)
+			flush = PROPHET_ChunkHeader + (u32)t->slot->pos + 3 /* tag and dt */ + (u64)(p - b);
+	}
 	shim_record_at(t, PROPHET_TagExit, b, (u32)(p - b));
 }
 
