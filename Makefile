@@ -7,10 +7,10 @@ DESTDIR   ?=
 BUILD     := build
 LDFLAGS   := -s -w
 # go build does not know that the map is an input; its checksum among the flags tells it.
-SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cksum shim/zexports_$(1).map)) -extldflags=-Wl,--version-script=$(CURDIR)/shim/zexports_$(1).map
+SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cksum shim/zexports_$(1).map)) -extldflags=-Wl,--version-script=$(CURDIR)/shim/zexports_$(1).map,-Map=$(2)
 CROSS     := aarch64-linux-gnu
 GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' 2>/dev/null) go.mod
-SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map) go.mod
+SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map tools/asleep/*.go) go.mod
 
 .PHONY: all shim setup test unit check generate format bench demo fuzz arm64 install uninstall clean
 all: $(BUILD)/libprophet.so $(BUILD)/replayd $(BUILD)/prophet
@@ -18,8 +18,9 @@ shim: $(BUILD)/libprophet.so
 
 $(BUILD)/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,$(shell $(GO) env GOARCH))' -o $@ ./shim
-	@rm -f $(BUILD)/libprophet.h
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,$(shell $(GO) env GOARCH),$(CURDIR)/$@.map)' -o $@.linked ./shim
+	$(GO) run ./tools/asleep $@.linked $@.map $@
+	@rm -f $@.linked* $@.map
 
 $(BUILD)/prophet: $(GOSRC)
 	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $@ ./tools/prophet
@@ -31,8 +32,9 @@ $(BUILD)/replayd: $(GOSRC)
 arm64: $(BUILD)/arm64/libprophet.so
 $(BUILD)/arm64/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)/arm64
-	CGO_ENABLED=1 GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,arm64)' -o $@ ./shim
-	@rm -f $(BUILD)/arm64/libprophet.h
+	CGO_ENABLED=1 GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,arm64,$(CURDIR)/$@.map)' -o $@.linked ./shim
+	$(GO) run ./tools/asleep $@.linked $@.map $@
+	@rm -f $@.linked* $@.map
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/prophet ./tools/prophet
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/replayd ./replayd
 

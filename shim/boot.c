@@ -1,59 +1,50 @@
-/* The start and the end: our constructor, the Go runtime put to sleep, and what runs last in a process.
+/* The start and the end: our constructor, the Go runtime asleep and woken, and what runs last in a process.
  *
- * Go's entry in .init_array would start its runtime in every program. This constructor has a priority, so it runs
- * before that entry; it puts a function that does nothing in its place and keeps the original for shim_wake_go, which
- * the Go-backed functions of the C ABI call first. Only constructors with a priority may exist here, so that Go's
- * entry stays the last one.
+ * Go's entry in .init_array would start its runtime in every program. After the link tools/asleep cuts it off, together
+ * with the 4,400 relocations that only Go needs; shim_wake_go, which the Go-backed functions of the C ABI call first,
+ * makes up for both.
  */
 #include "thread.h"
 #include "boot.h"
 #include "real.h"
 #include "streams.h"
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-typedef void (*init_fn)(int, char **, char **);
-
-extern ElfW(Dyn) _DYNAMIC[] HIDDEN;
 extern const char __ehdr_start[] HIDDEN;
 
-static init_fn go_entry;
 static int go_argc;
 static char **go_argv, **go_envp;
 
-static void nothing(int argc, char **argv, char **envp)
-{
-	(void)argc;
-	(void)argv;
-	(void)envp;
-}
+/* Written by tools/asleep: addresses from where we are loaded. */
+static const volatile struct asleep {
+	char magic[24];
+	u64 relocations, count, entry;
+} asleep = {"prophet: Go is asleep", 0, 0, 0};
 
-static void put_go_to_sleep(int argc, char **argv, char **envp)
+/* What the dynamic linker would have done for Go at load. */
+static int relocate_go(void)
 {
-	const ElfW(Dyn) * d;
-	init_fn *entries = 0, *last;
-	u64 bytes = 0, page;
-	for (d = _DYNAMIC; d->d_tag != DT_NULL; d++) {
-		if (d->d_tag == DT_INIT_ARRAY)
-			entries = (init_fn *)(__ehdr_start + d->d_un.d_ptr);
-		else if (d->d_tag == DT_INIT_ARRAYSZ)
-			bytes = d->d_un.d_val;
-	}
-	if (!entries || bytes < 2 * sizeof *entries)
-		return;
-	last = entries + bytes / sizeof *entries - 1;
-	page = (u64)last & ~4095ull;
-	if (sys(SYS_mprotect, page, 4096, PROT_READ | PROT_WRITE) != 0)
-		return;
-	go_entry = *last;
-	*last = nothing;
-	sys(SYS_mprotect, page, 4096, PROT_READ);
-	go_argc = argc;
-	go_argv = argv;
-	go_envp = envp;
+	const ElfW(Ehdr) *head = (const void *)__ehdr_start;
+	const ElfW(Phdr) *ph = (const void *)(__ehdr_start + head->e_phoff), *end = ph + head->e_phnum;
+	const ElfW(Rela) *r = (const void *)(__ehdr_start + asleep.relocations);
+	u64 base = (u64)__ehdr_start, low = 0, bytes = 0, i;
+	for (; ph < end; ph++)
+		if (ph->p_type == PT_GNU_RELRO) {
+			low = (base + ph->p_vaddr) & ~4095ull;
+			bytes = (base + ph->p_vaddr + ph->p_memsz - low) & ~4095ull;
+		}
+	if (bytes && sys(SYS_mprotect, low, bytes, PROT_READ | PROT_WRITE) != 0)
+		return -ENOMEM;
+	for (i = 0; i < asleep.count; i++)
+		*(u64 *)(base + r[i].r_offset) = base + (u64)r[i].r_addend;
+	if (bytes)
+		sys(SYS_mprotect, low, bytes, PROT_READ);
+	return 0;
 }
 
 int shim_wake_go(void)
@@ -61,17 +52,23 @@ int shim_wake_go(void)
 	static u32 state; /* 0 asleep, 1 waking, 2 awake */
 	u32 was = 0;
 	u64 mask;
-	if (!go_entry || __atomic_load_n(&state, __ATOMIC_ACQUIRE) == 2)
+	void (*entry)(int, char **, char **) = (__typeof__(entry))(__ehdr_start + asleep.entry);
+	if (!asleep.count || __atomic_load_n(&state, __ATOMIC_ACQUIRE) == 2)
 		return 0;
 	if (!__atomic_compare_exchange_n(&state, &was, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
+		while ((was = __atomic_load_n(&state, __ATOMIC_ACQUIRE)) == 1)
 			sys(SYS_sched_yield);
-		return 0;
+		return was == 2 ? 0 : -ENOMEM;
 	}
 	/* Go's threads take over this thread's mask: with all blocked they get none of the program's signals. */
 	shim_block(&mask);
+	if (relocate_go()) {
+		shim_unblock(&mask);
+		__atomic_store_n(&state, 0, __ATOMIC_RELEASE);
+		return -ENOMEM;
+	}
 	shim_self.off++;
-	go_entry(go_argc, go_argv, go_envp);
+	entry(go_argc, go_argv, go_envp);
 	shim_self.off--;
 	shim_unblock(&mask);
 	__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
@@ -121,7 +118,9 @@ static void at_end(int status, void *unused)
 __attribute__((constructor(101))) static void boot(int argc, char **argv, char **envp)
 {
 	int (*on_exit)(void (*)(int, void *), void *);
-	put_go_to_sleep(argc, argv, envp);
+	go_argc = argc;
+	go_argv = argv;
+	go_envp = envp;
 	shim_scope_fix();
 	if (!preloaded() || getauxval(AT_SECURE)) {
 		shim_run.state = RUN_OFF;
