@@ -113,6 +113,16 @@ static int anothers(void)
 	return unlikely(t && t->vfork) && shim_in_vfork(t);
 }
 
+/* The name of a number, said the first time. */
+static u64 name_of(struct thr *t, struct fdinfo *i, int fd, const char *detail)
+{
+	if (!i->name || i->named != (u16)shim_run.proc) {
+		i->name = shim_object_new(t, PROPHET_ObjFd, (u64)fd, detail);
+		i->named = (u16)shim_run.proc;
+	}
+	return i->name;
+}
+
 u64 shim_fd_slow(struct thr *t, int fd)
 {
 	struct stat st;
@@ -129,7 +139,9 @@ u64 shim_fd_slow(struct thr *t, int fd)
 	shim_putd(&s, fd);
 	r = sys(SYS_readlinkat, AT_FDCWD, at, name, sizeof name - 1);
 	name[r > 0 ? r : 0] = 0;
-	i->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, r > 0 ? name : "?");
+	if (i->name && i->named == (u16)shim_run.proc)
+		shim_object_say(t, i->name, PROPHET_ObjFd, (u64)fd, r > 0 ? name : "?");
+	i->obj = name_of(t, i, fd, r > 0 ? name : "?");
 	return i->obj;
 }
 
@@ -142,7 +154,7 @@ void shim_fd_new(struct thr *t, int fd, const char *detail)
 	i->in = i->out = FD_ASK;
 	i->flags = 0;
 	i->file = 0;
-	i->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, detail);
+	i->obj = name_of(t, i, fd, detail);
 }
 
 void shim_fd_same(struct thr *t, int fd, int of)
@@ -163,7 +175,7 @@ void shim_fd_same(struct thr *t, int fd, int of)
 		b->flags = 0;
 		b->file = 0;
 	}
-	b->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, "");
+	b->obj = name_of(t, b, fd, "");
 }
 
 u64 shim_fd_made(struct thr *t, int fd, u32 kind, const char *detail)
@@ -174,7 +186,7 @@ u64 shim_fd_made(struct thr *t, int fd, u32 kind, const char *detail)
 	i->flags = 0;
 	i->file = 0;
 	policy(i, kind, 0);
-	return i->obj = shim_object_new(t, PROPHET_ObjFd, (u64)fd, detail);
+	return i->obj = name_of(t, i, fd, detail);
 }
 
 void shim_fd_gone(int fd)
@@ -225,12 +237,12 @@ u32 shim_fd_kind(int fd)
 u32 shim_fd_policy(int fd, int out)
 {
 	struct fdinfo *i = asked(fd);
-	u32 n;
+	u16 n;
 	if (!i)
 		return 0;
 	if (out)
 		return i->out;
-	if (i->in & FD_ASK && (n = shim_files_known()) != i->seen) {
+	if (i->in & FD_ASK && (n = (u16)shim_files_known()) != i->seen) {
 		i->seen = n;
 		if (shim_file_known(i->file))
 			i->in = PROPHET_InputsFull;

@@ -5,8 +5,9 @@
  * be (inherited, received) are looked at when first used. In a vforked child, which has descriptors of its own but
  * our memory, the table stays as it is.
  *
- * An object whose detail is empty is the descriptor that the event right before it in its stream returned: that
- * event says the rest (a path, or what it is a duplicate of).
+ * A number keeps its object's name for as long as the process lives, open or closed: servers open and close the same
+ * few numbers all day, and keys that name them stay good. What it is now says the event that returned it last (a path,
+ * two ends, what it is a duplicate of), or, where we did not see it come to be, the object's record written again.
  */
 #ifndef SHIM_FDTAB_H
 #define SHIM_FDTAB_H
@@ -28,10 +29,12 @@ HIDDEN void shim_fd_is(int fd, const struct stat *st); /* what it is, when someb
 HIDDEN u32 shim_fd_kind(int fd);		       /* FD_… */
 
 struct fdinfo {
-	u64 obj;
+	u64 obj;		 /* 0: not open, or not known */
+	u64 name;		 /* what obj is whenever it is open */
 	u64 file;		 /* of a regular file: shim_file_id */
 	u8 kind, in, out, flags; /* in, out: PROPHET_Inputs… for data read and written, or FD_ASK */
-	u32 seen;		 /* how many files the run had written when in was last decided */
+	u16 seen;		 /* how many files the run had written when in was last decided */
+	u16 named;		 /* low bits of the process that gave the name: a forked child gives its own */
 };
 #define FD_ASK 0x80 /* decided in shim_fd_policy */
 #define FD_LOCKED 1 /* this process has had a POSIX lock through it */

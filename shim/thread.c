@@ -578,18 +578,24 @@ int shim_in_vfork(struct thr *t)
 u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail)
 {
 	/* In one instruction, as a signal handler may name objects, too. */
-	u64 n = __atomic_add_fetch(&t->nobj, 1, __ATOMIC_RELAXED), len = detail ? shim_len(detail) : 0;
+	u64 n = __atomic_add_fetch(&t->nobj, 1, __ATOMIC_RELAXED), id = (u64)t->uid << 40 | (n & 0xffffffffffull);
+	shim_object_say(t, id, type, addr, detail);
+	return id;
+}
+
+void shim_object_say(struct thr *t, u64 id, u32 type, u64 addr, const char *detail)
+{
+	u64 len = detail ? shim_len(detail) : 0;
 	u8 b[64], *p;
 	if (len > 1000)
 		len = 1000;
 	p = put_v(b, PROPHET_TagObject);
-	p = put_v(p, t->uid);
-	p = put_v(p, n);
+	p = put_v(p, id >> 40);
+	p = put_v(p, id & 0xffffffffffull);
 	p = put_v(p, type);
 	p = put_v(p, addr);
 	p = put_v(p, len);
 	shim_record_text(t, b, (u32)(p - b), detail ? detail : "", (u32)len);
-	return (u64)t->uid << 40 | (n & 0xffffffffffull);
 }
 
 /* The kernel's counts, with what the flush of this ring will add to them: it is ours, and what follows in this process

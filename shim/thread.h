@@ -24,6 +24,7 @@ HIDDEN void shim_serial_take(void);
 HIDDEN void shim_serial_give(void);
 HIDDEN void shim_modules(struct thr *t);
 HIDDEN u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail);
+HIDDEN void shim_object_say(struct thr *t, u64 id, u32 type, u64 addr, const char *detail); /* again, with what is new of it */
 
 /* The guard: the calling thread's state when an event of this class is to be recorded, else NULL. */
 static inline struct thr *shim_ready(u32 cls)
