@@ -30,12 +30,29 @@ static inline int got(struct ev *e, mtx_t *m, int r)
 	return r;
 }
 
-EXPORT int mtx_lock(mtx_t *m)
+static NOINLINE int lock_event(mtx_t *m, void *pc)
 {
 	struct ev e;
-	if (!begin(&e, CALL_mtx_lock, m, CALLER(), 1))
+	if (!begin(&e, CALL_mtx_lock, m, pc, 1))
 		return REAL(mtx_lock)(m);
 	return got(&e, m, REAL(mtx_lock)(m));
+}
+
+EXPORT int mtx_lock(mtx_t *m)
+{
+	struct thr *t = sync_quick();
+	struct mutex_words *w = mutex_words(mutex(m));
+	u64 now;
+	int r;
+	if (unlikely(!t || mutex(m)->__data.__lock || !sync_mutex_known(mutex(m))))
+		return lock_event(m, CALLER());
+	r = REAL(mtx_lock)(m);
+	now = shim_ticks();
+	if (likely(r == thrd_success))
+		sync_event(t, CALL_mtx_lock, CALLER(), w->id, (u64)m, 0, ++w->seq & MUTEX_SEQ, now);
+	else
+		shim_sync_late(t, CALL_mtx_lock, CALLER(), w->id, shim_thrd_err(r), (u64)m, 0, 0, now, now);
+	return r;
 }
 
 EXPORT int mtx_trylock(mtx_t *m)
@@ -54,17 +71,34 @@ EXPORT int mtx_timedlock(mtx_t *m, const struct timespec *until)
 	return got(&e, m, REAL(mtx_timedlock)(m, until));
 }
 
-EXPORT int mtx_unlock(mtx_t *m)
+static NOINLINE int unlock_event(mtx_t *m, void *pc)
 {
 	struct ev e;
 	int r;
-	if (!begin(&e, CALL_mtx_unlock, m, CALLER(), 0))
+	if (!begin(&e, CALL_mtx_unlock, m, pc, 0))
 		return REAL(mtx_unlock)(m);
 	e.obj = shim_mutex_name(e.t, mutex(m), 0);
 	r = REAL(mtx_unlock)(m);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_thrd_err(r);
 	shim_done(&e);
+	return r;
+}
+
+EXPORT int mtx_unlock(mtx_t *m)
+{
+	struct thr *t = sync_quick();
+	u64 id, now;
+	int r;
+	if (unlikely(!t || !sync_mutex_known(mutex(m))))
+		return unlock_event(m, CALLER());
+	id = mutex_words(mutex(m))->id;
+	now = shim_ticks();
+	r = REAL(mtx_unlock)(m);
+	if (likely(r == thrd_success))
+		sync_event(t, CALL_mtx_unlock, CALLER(), id, (u64)m, 0, 0, now);
+	else
+		shim_sync_late(t, CALL_mtx_unlock, CALLER(), id, shim_thrd_err(r), (u64)m, 0, 0, now, now);
 	return r;
 }
 

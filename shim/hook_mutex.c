@@ -142,7 +142,7 @@ static inline __attribute__((always_inline)) int unlock(lock_fn real, u32 call, 
 	return r;
 }
 
-static inline int try(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+static NOINLINE int try_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
 {
 	struct ev e;
 	int r;
@@ -156,6 +156,24 @@ static inline int try(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
 	if (acquired(r))
 		e.seq = shim_mutex_next(e.t, m);
 	shim_done(&e);
+	return r;
+}
+
+/* Only one that succeeds is quick: what fails takes no place, and its result is not the one before. */
+static inline __attribute__((always_inline)) int try(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+{
+	struct thr *t = sync_quick();
+	u64 now, id;
+	int r;
+	if (unlikely(!t || !sync_mutex_known(m)))
+		return try_slow(real, call, m, pc);
+	r = real(m);
+	now = shim_ticks();
+	id = mutex_words(m)->id;
+	if (likely(r == 0))
+		sync_event(t, call, pc, id, (u64)m, 0, ++mutex_words(m)->seq & MUTEX_SEQ, now);
+	else
+		shim_sync_late(t, call, pc, id, r, (u64)m, 0, 0, now, now);
 	return r;
 }
 

@@ -23,38 +23,37 @@ static inline struct thr *sync_quick(void)
 
 HIDDEN void shim_sync_late(struct thr *t, u32 call, void *pc, u64 obj, i64 ret, u64 f1, u64 f2, u64 seq, u64 begin, u64 end);
 
-/* Writes an event whose result is 0 and which has one stamp: two or three bytes when as predicted. */
+/* Writes an event whose result is 0 and which has one stamp: two or three bytes when as predicted. See shim_quick. */
 static inline __attribute__((always_inline)) void sync_event(struct thr *t, u32 call, void *pc, u64 obj, u64 f1, u64 f2, u64 seq, u64 now)
 {
-	u64 sc = key_sc(pc, call), pos = t->slot->pos, v;
+	u64 sc = key_sc(pc, call), pos = t->slot->pos, v, odd;
 	struct key *k = &t->keys[key_slot(obj, sc)];
-	u8 *p = t->ring + pos;
-	u32 mask;
+	u8 *p = t->ring + (u32)pos;
+	u32 head;
 	barrier();
 	v = now - t->last;
-	if (unlikely(k->idx != (obj ^ t->genx) || k->sc != sc || k->f1 != f1 || k->ret | (i64)k->f3 || k->num >= 128 - PROPHET_FirstKey))
+	odd = (k->idx ^ obj ^ t->genx) | (k->sc ^ sc) | (k->f1 ^ f1) | k->f3 | (u64)k->ret | v >> 13 | (k->num & ~63u);
+	if (unlikely(odd || (u32)pos > PROPHET_RingLimit))
 		goto late;
-	if (unlikely(v >= 1u << 13 || pos > PROPHET_RingLimit))
-		goto late;
-	mask = (k->f2 != f2 ? PROPHET_MaskF2 : 0) | (seq != key_next(k->seq) ? PROPHET_MaskSeq : 0);
-	*p++ = (u8)((PROPHET_FirstKey + k->num) << 1 | 1);
-	v = v << 1 | (mask ? PROPHET_EvMore : 0);
-	if (likely(v < 1u << 7)) {
-		*p++ = (u8)(v << 1 | 1);
+	head = k->num * 2 + (PROPHET_FirstKey << 1 | 1);
+	if (likely(!((k->f2 ^ f2) | (key_next(k->seq) ^ seq)))) {
+		u32 w = v < 1u << 6 ? head | (u32)(v << 2 | 1) << 8 : head | (u32)(v << 3 | 2) << 8;
+		__builtin_memcpy(p, &w, 4);
+		v = pos + (v < 1u << 6 ? 2 : 3);
 	} else {
-		u16 w = (u16)(v << 2 | 2);
-		__builtin_memcpy(p, &w, 2);
-		p += 2;
-	}
-	if (mask) {
-		*p++ = (u8)mask;
+		/* dt in two bytes, the mask, what differs. */
+		u32 mask = (k->f2 != f2 ? PROPHET_MaskF2 : 0) | (seq != key_next(k->seq) ? PROPHET_MaskSeq : 0);
+		u32 w = head | (u32)(v << 3 | PROPHET_EvMore << 2 | 2) << 8 | mask << 24;
+		u8 *q = p + 4;
+		__builtin_memcpy(p, &w, 4);
 		if (mask & PROPHET_MaskF2)
-			p = put_z(p, (i64)(f2 - k->f2));
+			q = put_z(q, (i64)(f2 - k->f2));
 		if (mask & PROPHET_MaskSeq)
-			p = put_z(p, (i64)(seq - key_next(k->seq)));
+			q = put_z(q, (i64)(seq - key_next(k->seq)));
+		v = pos + (u64)(q - p);
 	}
 	t->last = now;
-	if (unlikely(!shim_commit_at(&t->slot->pos, pos, (u64)(p - t->ring))))
+	if (unlikely(!shim_commit_at(&t->slot->pos, pos, v)))
 		goto late;
 	if (seq)
 		k->seq = seq;
@@ -129,9 +128,11 @@ static inline int sync_end_destroy(struct ev *e, int on, int r)
 	return r;
 }
 
-static inline int sync_acquired(int r)
+/* Whether a mutex has its name and order in itself already. */
+static inline int sync_mutex_known(pthread_mutex_t *m)
 {
-	return r == 0 || r == EOWNERDEAD;
+	const struct mutex_words *w = mutex_words(m);
+	return !(m->__data.__kind & (MUTEX_ROBUST | MUTEX_SHARED)) && w->id && (w->seq ^ mutex_mark(m)) >> 48 == 0;
 }
 
 /* C11 says how it went in numbers that libraries choose; the trace has error numbers. */
