@@ -16,6 +16,7 @@ struct run {
 	u32 threads; /* ever started in this process: 1 means that nobody races us for the lowest descriptor */
 	u64 boottime;
 	u64 next_rss;
+	u64 born; /* ticks at the first event of a forked child */
 	u64 asked; /* mark of the PROPHET_TRACE that this process was started with */
 	u32 slot_hint, pad; /* the slot that this process had before exec; ~0: none */
 	u64 own_bytes; /* written by us, for coverage */

@@ -417,12 +417,15 @@ void shim_trace_env(char *trace, u32 cap, char *run, u32 slot)
 	}
 }
 
-static void new_process(void)
+/* A forked child is in its parent's pid namespace when it sees its parent under the same number; else it has to look. */
+static void new_process(u32 parent)
 {
 	struct stat st;
 	shim_run.pid = (u32)sys(SYS_getpid);
+	shim_run.born = shim_ticks();
 	shim_run.boottime = now_ns(CLOCK_BOOTTIME);
-	shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
+	if (!parent || (u32)sys(SYS_getppid) != parent)
+		shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
 	shim_run.proc = __atomic_fetch_add(&shim_ctl.nextproc, 1, __ATOMIC_RELAXED);
 }
 
@@ -452,7 +455,7 @@ static int run_open(char **envp, int argc, char **argv)
 		r = create(argc, argv);
 	if (r)
 		return r;
-	new_process();
+	new_process(0);
 	shim_run.stream_index = shim_run.proc % PROPHET_StreamFiles;
 	r = shim_stream_open();
 	if (r) {
@@ -489,5 +492,5 @@ void shim_run_forked(void)
 	shim_run.next_rss = shim_ticks() + shim_gap * 250;
 	shim_run.exiting = 0;
 	shim_run.own_bytes = 0;
-	new_process();
+	new_process(shim_run.pid);
 }

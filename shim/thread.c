@@ -600,13 +600,23 @@ void shim_object_say(struct thr *t, u64 id, u32 type, u64 addr, const char *deta
 
 /* The kernel's counts, with what the flush of this ring will add to them: it is ours, and what follows in this process
  * after an exec, or in its parent once it has been waited for, counts it too. */
+/* A new process's first look at its own /proc costs as much as fork itself. The kernel adds what a child counted to its
+ * parent's counts, so a child of less than ten milliseconds can leave it there; only our own bytes are told apart. */
+static int short_lived(u32 how)
+{
+	return shim_run.how == PROPHET_ProcForked && how != PROPHET_ExitExec && shim_ticks() - shim_run.born < shim_gap * 250;
+}
+
 static void exit_record(struct thr *t, u32 how, i64 status)
 {
 	struct rusage self, kids;
 	u64 r, w, cpu, kcpu, flush = 0;
 	u8 b[96], *p;
 	int pass;
-	shim_io_counts(&r, &w);
+	r = 0;
+	w = shim_run.own_bytes;
+	if (!short_lived(how))
+		shim_io_counts(&r, &w);
 	shim_zero(&self, sizeof self);
 	shim_zero(&kids, sizeof kids);
 	sys(SYS_getrusage, RUSAGE_SELF, &self);
@@ -634,8 +644,10 @@ void shim_exit_flush(u32 how, i64 status)
 	struct thr *t = shim_self.thr, *o;
 	if (shim_run.state != RUN_ON || shim_self.off || !shim_wiped->alive || !t || !t->begun || shim_in_vfork(t))
 		return;
-	shim_cpu(t);
-	clock_record(t);
+	if (!short_lived(how)) {
+		shim_cpu(t);
+		clock_record(t);
+	}
 	exit_record(t, how, status);
 	shim_flush(t, how == PROPHET_ExitExec ? 0 : PROPHET_ChunkLast);
 	if (shim_run.threads > 1) {
