@@ -20,7 +20,7 @@ $(BUILD)/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,$(shell $(GO) env GOARCH),$(CURDIR)/$@.map)' -o $@.linked ./shim
 	$(GO) run ./tools/asleep $@.linked $@.map $@
-	@rm -f $@.linked* $@.map
+	@rm -f $@.linked* $@.map $(@:.so=.so.h)
 
 $(BUILD)/prophet: $(GOSRC)
 	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $@ ./tools/prophet
@@ -34,7 +34,7 @@ $(BUILD)/arm64/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)/arm64
 	CGO_ENABLED=1 GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,arm64,$(CURDIR)/$@.map)' -o $@.linked ./shim
 	$(GO) run ./tools/asleep $@.linked $@.map $@
-	@rm -f $@.linked* $@.map
+	@rm -f $@.linked* $@.map $(@:.so=.so.h)
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/prophet ./tools/prophet
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/replayd ./replayd
 

@@ -169,4 +169,13 @@ static inline void shim_post_newdir(struct ev *e, DIR *d)
 		shim_fd_new(e->t, shim_dir_fd(d), "");
 }
 
+/* do statted r FD STAT: the program has asked what we would have asked when data first comes through. */
+static inline void shim_do_statted(struct ev *e, i64 r, int fd, const struct stat *st)
+{
+	struct fdinfo *i = r == 0 ? shim_fdinfo(fd) : 0;
+	(void)e;
+	if (i && i->obj && i->kind == FD_UNKNOWN)
+		shim_fd_is(fd, st);
+}
+
 #endif

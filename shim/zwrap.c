@@ -3965,6 +3965,7 @@ EXPORT int fstat(int fd, struct stat *st)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	shim_input_stat(&e, r, STAT(st));
+	shim_do_statted(&e, r, fd, STAT(st));
 	shim_done(&e);
 	return r;
 }
@@ -3982,6 +3983,7 @@ EXPORT int fstat64(int fd, struct stat64 *st)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	shim_input_stat(&e, r, STAT(st));
+	shim_do_statted(&e, r, fd, STAT(st));
 	shim_done(&e);
 	return r;
 }
@@ -4105,6 +4107,7 @@ EXPORT int __fxstat(int ver, int fd, struct stat *st)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	shim_input_stat(&e, r, STAT(st));
+	shim_do_statted(&e, r, fd, STAT(st));
 	shim_done(&e);
 	return r;
 }
@@ -4122,6 +4125,7 @@ EXPORT int __fxstat64(int ver, int fd, struct stat64 *st)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	shim_input_stat(&e, r, STAT(st));
+	shim_do_statted(&e, r, fd, STAT(st));
 	shim_done(&e);
 	return r;
 }
