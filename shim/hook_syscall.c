@@ -39,6 +39,22 @@ static u32 canonical(long n)
 #endif
 }
 
+/* How many of the first two arguments there are, by amd64's number: the others are what the registers held. */
+static u32 arguments(u32 c)
+{
+	static const u16 none[] = {24, 34, 39, 57, 58, 102, 104, 107, 108, 110, 111, 112, 152, 153, 162, 186, 219, 253};
+	static const u16 one[] = {3, 12, 22, 32, 37, 60, 63, 67, 74, 75, 80, 81, 84, 87, 95, 99, 100, 105, 106, 121, 122, 123, 124, 135, 145,
+				  146, 147, 151, 159, 161, 163, 168, 201, 207, 213, 218, 225, 226, 231, 241, 272, 284, 291, 294, 306, 323};
+	u32 i;
+	for (i = 0; i < sizeof none / sizeof *none; i++)
+		if (none[i] == c)
+			return 0;
+	for (i = 0; i < sizeof one / sizeof *one; i++)
+		if (one[i] == c)
+			return 1;
+	return 2;
+}
+
 /* A bit a number: told already. */
 static u64 told[1024 / 64];
 
@@ -67,6 +83,7 @@ static int harmless(long n)
 	case SYS_tgkill:
 	case SYS_tkill:
 	case SYS_getrandom:
+	case SYS_futex: /* told otherwise */
 	case SYS_exit:
 	case SYS_exit_group:
 		return 1;
@@ -110,10 +127,10 @@ HIDDEN void *shim_syscall_jump(long n, long a, long b)
 	long args[2] = {a, b};
 	if (fork_like(n, args))
 		return 0;
-	if (t && t->begun && n != SYS_clone3 && (n != SYS_clone || a & CLONE_VFORK)) {
-		/* The child runs on our state until the parent goes on. */
-		shim_self.nfork++;
-		t->vfork = 1;
+	shim_self.nfork++;
+	if (t && t->begun && t->vfork == VFORK_NONE) {
+		/* The child may run on our state, and with vfork on our stack. */
+		t->vfork = n == SYS_clone && !(a & CLONE_VFORK) ? VFORK_SHARED : VFORK_BEGUN;
 		t->gate = 0;
 	}
 	return shim_real(CALL_syscall);
@@ -147,8 +164,9 @@ static void after(struct ev *e, long n, const long *a, long r)
 static int may_block(long n, const long *a)
 {
 	u32 op = (u32)a[1] & FUTEX_CMD_MASK;
-	return n == SYS_futex ? op != FUTEX_WAKE && op != FUTEX_WAKE_OP && op != FUTEX_REQUEUE && op != FUTEX_CMP_REQUEUE && op != FUTEX_UNLOCK_PI
-			      : !harmless(n);
+	if (n != SYS_futex)
+		return !harmless(n);
+	return op != FUTEX_WAKE && op != FUTEX_WAKE_OP && op != FUTEX_REQUEUE && op != FUTEX_CMP_REQUEUE && op != FUTEX_UNLOCK_PI;
 }
 
 static void ends(long n, const long *a)
@@ -161,12 +179,13 @@ static void ends(long n, const long *a)
 
 static long forks(syscall_fn real, struct ev *e, int on, long n, const long *a)
 {
-	u8 b[32], *p;
 	long r;
 	shim_self.nfork++;
 	r = real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
-	if (r == 0)
-		return 0; /* the child: our memory is gone, e says nothing here */
+	if (r == 0) {
+		shim_child();
+		return 0; /* our memory is gone, e says nothing here */
+	}
 	if (r < 0)
 		shim_self.nfork--;
 	if (!on)
@@ -174,12 +193,8 @@ static long forks(syscall_fn real, struct ev *e, int on, long n, const long *a)
 	shim_end(e, WRAP_BLOCK);
 	e->ret = shim_ret_errno(r);
 	shim_done(e);
-	if (r > 0) {
-		p = put_v(b, shim_self.nfork);
-		p = put_v(p, (u64)r);
-		p = put_v(p, PROPHET_ProcForked);
-		shim_record_at(e->t, PROPHET_TagFork, b, (u32)(p - b));
-	}
+	if (r > 0)
+		shim_fork_record(e->t, shim_self.nfork, (u64)r, PROPHET_ProcForked);
 	return r;
 }
 
@@ -196,9 +211,10 @@ HIDDEN long shim_syscall(void *pc, long n, const long *a)
 		return execveat((int)a[0], (const char *)a[1], (char *const *)a[2], (char *const *)a[3], (int)a[4]);
 	on = shim_begin(&e, CALL_syscall, CLASS_sync, pc);
 	if (on) {
-		e.f1 = canonical(n);
-		e.f2 = (u64)a[0];
-		e.f3 = (u64)a[1];
+		u32 c = canonical(n), k = arguments(c);
+		e.f1 = c;
+		e.f2 = k > 0 ? (u64)a[0] : 0;
+		e.f3 = k > 1 ? (u64)a[1] : 0;
 	}
 	if (n == SYS_exit || n == SYS_exit_group) {
 		if (on) {
