@@ -175,6 +175,25 @@ static u32 keep_into(long dir, int from, const char *name, const struct stat *st
 	return how;
 }
 
+/* Whether the file of this name lies in the trace itself, or there is no trace any more. */
+static int of_trace(char *name, long len)
+{
+	struct stat trace, dir;
+	int levels, is = 0;
+	if (sys(SYS_newfstatat, AT_FDCWD, shim_run.dir, &trace, 0) != 0)
+		return 1;
+	for (levels = 0; levels < 2 && !is; levels++) {
+		while (len > 1 && name[len - 1] != '/')
+			len--;
+		if (len < 2)
+			break;
+		name[--len] = 0;
+		is = sys(SYS_newfstatat, AT_FDCWD, name, &dir, AT_SYMLINK_NOFOLLOW) == 0 && dir.st_dev == trace.st_dev && dir.st_ino == trace.st_ino;
+		name[len] = '/';
+	}
+	return is;
+}
+
 /* Signals are blocked; from is closed here. */
 static void keep(struct thr *t, int from, const struct stat *st, const char *path, int may_link)
 {
@@ -194,6 +213,10 @@ static void keep(struct thr *t, int from, const struct stat *st, const char *pat
 	shim_putd(&s, from);
 	r = sys(SYS_readlinkat, AT_FDCWD, at, full, sizeof full - 1);
 	full[r > 0 ? r : 0] = 0;
+	if (of_trace(full, r)) {
+		sys(SYS_close, from);
+		return;
+	}
 	if (!budget((u64)st->st_size)) {
 		how = PROPHET_KeptNot;
 	} else if ((dir = kept_dir()) >= 0) {

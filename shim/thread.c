@@ -689,10 +689,10 @@ void shim_process_over(u32 how, i64 status)
 }
 
 /* Serial: one token for all threads of all processes of the run. A holder that died loses it; so does one that sleeps
- * in a call that we do not see, or that computes for two seconds without a call: these are counted (Control.Broken), as
- * the run is not serial there. */
+ * in a call that we do not see, or that computes for a second without a call, and for less where that has happened: these
+ * are counted (Control.Broken), as the run is not serial there. */
 #define TOKEN_WAIT_NS 10000000
-#define TOKEN_TRIES 200
+#define TOKEN_TRIES (shim_ctl.broken ? 10u : 100u)
 
 void shim_serial_give(void)
 {

