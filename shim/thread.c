@@ -408,7 +408,6 @@ void shim_thread_ending(struct thr *t)
 	if (!t || shim_self.thr != t || !t->slot || t->slot->state != PROPHET_SlotLive)
 		return;
 	shim_cpu(t);
-	shim_flush(t, 0);
 	__atomic_store_n(&t->slot->state, PROPHET_SlotEnding, __ATOMIC_RELEASE);
 	t->ended = __atomic_load_n(&shim_wiped->ended, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(&shim_wiped->ended, &t->ended, t, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
