@@ -30,6 +30,15 @@ const (
 	DelaySlots    = 8
 )
 
+// Parts of the file `control` that get their space when they are first needed. The first page of the table of owners
+// has it from the start.
+const (
+	RoomOwners  = 1
+	RoomKnown   = 2
+	RoomShared  = 4 // synchronisation objects that processes share (shim/object.h)
+	OwnersFirst = 1024
+)
+
 // Chunk kinds.
 const (
 	ChunkEvents  = 1 // records of one thread
@@ -145,6 +154,6 @@ type Control struct {
 	Lost      uint32 // things lost (chunks, data); the streams say which
 	Delays    [8]Delay
 	ShmName   [64]byte // of the rings' file under the per-user directory, NUL-terminated
-	Shared    uint32   // 1: the part of the file from SharedAt on has its space
+	Rooms     uint32   // which parts of the file have their space: Room…
 	Pad       uint32
 }

@@ -27,6 +27,10 @@
 #define PROPHET_KeySlots 512
 #define PROPHET_FirstKey 32
 #define PROPHET_DelaySlots 8
+#define PROPHET_RoomOwners 1
+#define PROPHET_RoomKnown 2
+#define PROPHET_RoomShared 4
+#define PROPHET_OwnersFirst 1024
 #define PROPHET_ChunkEvents 1
 #define PROPHET_ChunkData 2
 #define PROPHET_ChunkControl 3
@@ -243,7 +247,7 @@ struct control {
 	uint32_t lost;
 	struct delay delays[8];
 	uint8_t shmname[64];
-	uint32_t shared;
+	uint32_t rooms;
 	uint32_t pad;
 };
 _Static_assert(sizeof(struct control) == 480, "control");
@@ -277,7 +281,7 @@ _Static_assert(offsetof(struct control, delayed) == 144, "control.Delayed");
 _Static_assert(offsetof(struct control, lost) == 148, "control.Lost");
 _Static_assert(offsetof(struct control, delays) == 152, "control.Delays");
 _Static_assert(offsetof(struct control, shmname) == 408, "control.ShmName");
-_Static_assert(offsetof(struct control, shared) == 472, "control.Shared");
+_Static_assert(offsetof(struct control, rooms) == 472, "control.Rooms");
 _Static_assert(offsetof(struct control, pad) == 476, "control.Pad");
 
 #endif

@@ -13,7 +13,7 @@
 
 u32 shim_files_known(void)
 {
-	return (u32)*shim_known_files();
+	return shim_ctl.rooms & PROPHET_RoomKnown ? (u32)*shim_known_files() : 0;
 }
 
 u64 shim_file_id(u64 dev, u64 ino)
@@ -30,6 +30,8 @@ static u64 *place(u64 id, u32 i)
 int shim_file_known(u64 id)
 {
 	u32 i;
+	if (!(shim_ctl.rooms & PROPHET_RoomKnown))
+		return 0;
 	for (i = 0; i < PROBES; i++) {
 		u64 was = __atomic_load_n(place(id, i), __ATOMIC_RELAXED);
 		if (was == id)
@@ -43,6 +45,8 @@ int shim_file_known(u64 id)
 int shim_file_add(u64 id)
 {
 	u32 i;
+	if (!shim_room(PROPHET_RoomKnown))
+		return -1;
 	for (i = 0; i < PROBES; i++) {
 		u64 was = __atomic_load_n(place(id, i), __ATOMIC_RELAXED);
 		if (!was && __atomic_compare_exchange_n(place(id, i), &was, id, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

@@ -313,11 +313,11 @@ int shim_slot_take(u32 n, u32 *first)
 			slots_reap();
 			continue;
 		}
-		i = __atomic_fetch_add(&shim_ctl.slotsend, n, __ATOMIC_RELAXED);
-		if (i + n > PROPHET_SlotsMax) {
-			__atomic_fetch_sub(&shim_ctl.slotsend, n, __ATOMIC_RELAXED);
-			return -ENOSPC;
-		}
+		do { /* the table below slotsend has its space */
+			i = __atomic_load_n(&shim_ctl.slotsend, __ATOMIC_RELAXED);
+			if (i + n > PROPHET_SlotsMax || (i + n > PROPHET_OwnersFirst && !shim_room(PROPHET_RoomOwners)))
+				return -ENOSPC;
+		} while (!__atomic_compare_exchange_n(&shim_ctl.slotsend, &i, i + n, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 		/* Others see these as free as soon as slotsend has grown. */
 		for (k = 0; k < n; k++) {
 			u32 none = 0;
@@ -530,26 +530,34 @@ void shim_rings_open(int create)
 	}
 }
 
+int shim_room(u32 part)
+{
+	char path[512];
+	struct text t;
+	struct rlimit lim;
+	u64 tag = 0, low, end;
+	long fd, r;
+	if (likely(__atomic_load_n(&shim_ctl.rooms, __ATOMIC_ACQUIRE) & part))
+		return 1;
+	low = part == PROPHET_RoomOwners ? PROPHET_OwnersAt + PROPHET_OwnersFirst * 4 : part == PROPHET_RoomKnown ? PROPHET_KnownAt : PROPHET_ControlSize;
+	end = part == PROPHET_RoomOwners ? PROPHET_KnownAt : part == PROPHET_RoomKnown ? PROPHET_ControlSize : PROPHET_ControlRoom;
+	fd = sys(SYS_openat, AT_FDCWD, shim_in_dir(&t, path, sizeof path, "control"), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return 0;
+	/* Growing past RLIMIT_FSIZE would kill the program with SIGXFSZ, touching what is not there with SIGBUS. */
+	r = sys(SYS_pread64, fd, &tag, 8, offsetof(struct control, tag)) == 8 && tag == shim_ctl.tag ? 0 : -EINVAL;
+	if (r == 0 && sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &lim) == 0 && lim.rlim_cur < end)
+		r = -EFBIG;
+	if (r == 0)
+		r = sys(SYS_fallocate, fd, 0, low, end - low);
+	sys(SYS_close, fd);
+	if (r < 0)
+		return 0;
+	__atomic_fetch_or(&shim_ctl.rooms, part, __ATOMIC_RELEASE);
+	return 1;
+}
+
 void *shim_shared_room(void)
 {
-	if (unlikely(!__atomic_load_n(&shim_ctl.shared, __ATOMIC_ACQUIRE))) {
-		char path[512];
-		struct text t;
-		long fd = sys(SYS_openat, AT_FDCWD, shim_in_dir(&t, path, sizeof path, "control"), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0), r;
-		struct rlimit lim;
-		u64 tag = 0;
-		if (fd < 0)
-			return 0;
-		/* Growing past RLIMIT_FSIZE would kill the program with SIGXFSZ, touching what is not there with SIGBUS. */
-		r = sys(SYS_pread64, fd, &tag, 8, offsetof(struct control, tag)) == 8 && tag == shim_ctl.tag ? 0 : -EINVAL;
-		if (r == 0 && sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &lim) == 0 && lim.rlim_cur < PROPHET_ControlRoom)
-			r = -EFBIG;
-		if (r == 0)
-			r = sys(SYS_fallocate, fd, 0, PROPHET_ControlSize, PROPHET_ControlRoom - PROPHET_ControlSize);
-		sys(SYS_close, fd);
-		if (r < 0)
-			return 0;
-		__atomic_store_n(&shim_ctl.shared, 1, __ATOMIC_RELEASE);
-	}
-	return control_room + PROPHET_ControlSize;
+	return shim_room(PROPHET_RoomShared) ? control_room + PROPHET_ControlSize : 0;
 }

@@ -16,7 +16,8 @@ static void *unwinder(const char *name)
 	return lib ? sym(lib, name) : 0;
 }
 
-_Unwind_Reason_Code __gcc_personality_v0(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *ex, struct _Unwind_Context *context)
+_Unwind_Reason_Code __gcc_personality_v0(int version, _Unwind_Action actions, _Unwind_Exception_Class class, struct _Unwind_Exception *ex,
+					 struct _Unwind_Context *context)
 {
 	static __typeof__(__gcc_personality_v0) *real;
 	if (!real)

@@ -183,7 +183,7 @@ func finish(in, mapFile, out string) error {
 		return fmt.Errorf("go's entry is not in .init_array")
 	case len(late) == 0:
 		return fmt.Errorf("no relocation of Go's was found")
-	case at < 0 || bytes.Index(m.b[at+1:], magic) >= 0:
+	case at < 0 || bytes.Contains(m.b[at+1:], magic):
 		return fmt.Errorf("struct asleep is not in the library, or more than once")
 	}
 	copy(early[entryAt+16:entryAt+24], early[lastAt+16:lastAt+24]) // who was last takes Go's slot, and the last is cut off
