@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -336,5 +337,34 @@ func TestOrderOfCalls(t *testing.T) {
 	}
 	if visited != len(programs) {
 		t.Fatal("not all programs visited")
+	}
+}
+
+// TestOrderOfMany follows more objects than the first levels of the recorder's table hold.
+func TestOrderOfMany(t *testing.T) {
+	_, rec := Same(t, Cmd{Argv: []string{compile(t, filepath.Join(top, "tests", "order", "many.c"))}})
+	tr, err := trace.Open(rec.Trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	objects, places := readOrders(t, tr, func(*trace.Thread, *trace.Record, uint64) {}).check(t, tr)
+	if objects < 200000 || places != 600000 {
+		t.Errorf("%d places of %d objects", places, objects)
+	}
+}
+
+// TestGuardsOutOfSight has a C++ library that nobody else sees use the guards of statics.
+func TestGuardsOutOfSight(t *testing.T) {
+	lib := filepath.Join(t.TempDir(), "plugin.so")
+	if out, err := exec.Command("g++", "-O1", "-shared", "-fPIC", "-o", lib, filepath.Join(top, "tests", "order", "plugin.cc")).CombinedOutput(); err != nil {
+		t.Fatalf("g++: %v\n%s", err, out)
+	}
+	_, rec := Same(t, Cmd{Argv: []string{compile(t, filepath.Join(top, "tests", "order", "host.c")), lib}})
+	calls := recordedCalls(t, rec.Trace)
+	for _, name := range []string{"__cxa_guard_acquire", "__cxa_guard_release", "__cxa_guard_abort"} {
+		if !calls[name] {
+			t.Errorf("%s is not in the trace", name)
+		}
 	}
 }
