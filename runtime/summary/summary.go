@@ -304,7 +304,7 @@ func (p *part) control(r *trace.Record) {
 		p.end = r.End
 	}
 	switch r.Tag {
-	case cabi.TagData:
+	case cabi.TagData, cabi.TagInput: // bytes read, and what the kernel told in a structure
 		p.inputs += int64(len(r.Text[0])) + 2
 	case cabi.TagHash:
 		p.hashes += 9
