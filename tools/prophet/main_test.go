@@ -96,7 +96,7 @@ func TestCommands(t *testing.T) {
 		{"flight a.prophet", 2, "", "has ended"},
 		{"calls pthread_mutex_lock", 0, "int pthread_mutex_lock(pthread_mutex_t *m)", ""},
 		{"calls --json pthread_mutex_lock", 0, `"class": "sync"`, ""},
-		{"calls mutex_loc", 2, "", "but pthread_mutex_lock"},
+		{"calls mutex_loc", 2, "", "but __pthread_mutex_lock, pthread_mutex_lock"},
 		{"verify", 2, "", "wants one trace"},
 		{"verify nothing", 2, "", "there is no trace nothing"},
 		{"verify /etc", 2, "", "not a trace"},
