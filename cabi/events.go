@@ -122,6 +122,7 @@ const (
 	UnseenSyscall = 5 // syscall() with a number that is not recorded
 	UnseenFutex   = 6 // syscall(SYS_futex) on an object
 	UnseenGoLike  = 7 // exec of a program that issues its own system calls
+	UnseenSandbox = 8 // a seccomp filter forbids what recording needs: the process is recorded up to there
 	UnseenStdio   = 8 // the C library's streams: its tables of functions are not as known
 )
 

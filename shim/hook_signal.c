@@ -136,7 +136,7 @@ static void leave(struct thr *t, int sig, u64 frame)
 	if (t->side_depth == t->depth)
 		shim_aside_over(t);
 	t->depth--;
-	if (!t->depth && !t->vfork && !shim_run.exiting)
+	if (!t->depth && !t->vfork && !shim_run.exiting && shim_run.state == RUN_ON)
 		t->gate = ~0u;
 }
 

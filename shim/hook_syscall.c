@@ -11,8 +11,10 @@
  * a C function: syscall_$ARCH.S jumps to the real function for them, after asking shim_syscall_jump.
  */
 #include "steps_sync.h"
+#include "sandbox.h"
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -213,6 +215,8 @@ HIDDEN long shim_syscall(void *pc, long n, const long *a)
 		return execve((const char *)a[0], (char *const *)a[1], (char *const *)a[2]);
 	if (n == SYS_execveat)
 		return execveat((int)a[0], (const char *)a[1], (char *const *)a[2], (char *const *)a[3], (int)a[4]);
+	if (n == SYS_seccomp && (a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER))
+		shim_sandbox(a[0] == SECCOMP_SET_MODE_STRICT ? 0 : (const void *)a[2]);
 	on = shim_begin(&e, CALL_syscall, CLASS_sync, pc);
 	if (on) {
 		u32 c = canonical(n), k = arguments(c);

@@ -1,5 +1,5 @@
 /* prctl by hand, as it takes what its option says. */
-#include "wrap.h"
+#include "sandbox.h"
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
@@ -16,15 +16,8 @@ EXPORT int prctl(int option, ...)
 	c = va_arg(ap, unsigned long);
 	d = va_arg(ap, unsigned long);
 	va_end(ap);
-	if (option == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) {
-		/* Only read, write and _exit are left: whatever else we did would kill the program. */
-		shim_exit_flush(PROPHET_ExitQuick, 0);
-		shim_run.state = RUN_OFF;
-		r = REAL(prctl)(option, a, b, c, d);
-		if (r != 0)
-			shim_run.state = RUN_ON;
-		return r;
-	}
+	if (option == PR_SET_SECCOMP && (a == SECCOMP_MODE_STRICT || a == SECCOMP_MODE_FILTER))
+		shim_sandbox(a == SECCOMP_MODE_STRICT ? 0 : (const void *)b);
 	on = shim_begin(&e, CALL_prctl, CLASS_thread, CALLER());
 	r = REAL(prctl)(option, a, b, c, d);
 	if (on) {

@@ -38,6 +38,7 @@ typedef int64_t i64;
 #define SHIM_OLD_COND 1 /* the C library has the condition variables of GLIBC_2.2.5, too */
 #define SHIM_SYSCALLS_CANONICAL 1 /* the trace's numbers of system calls are this machine's */
 #define SHIM_ELF_MACHINE 62
+#define SHIM_AUDIT_ARCH 0xc000003eu
 #define SHIM_O_LARGEFILE 0100000
 
 static inline u64 shim_ticks(void)
@@ -95,6 +96,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define SHIM_OLD_COND 0
 #define SHIM_SYSCALLS_CANONICAL 0
 #define SHIM_ELF_MACHINE 183
+#define SHIM_AUDIT_ARCH 0xc00000b7u
 #define SHIM_O_LARGEFILE 0400000
 
 static inline u64 shim_ticks(void)

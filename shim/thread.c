@@ -495,6 +495,16 @@ void shim_fork_record(struct thr *t, u32 nth, u64 pid, u32 how)
 	shim_record_at(t, PROPHET_TagFork, b, (u32)(p - b));
 }
 
+void shim_record_no_more(void)
+{
+	struct thr *o;
+	shim_run.state = RUN_OFF;
+	shim_lock(&shim_wiped->threads);
+	for (o = shim_wiped->list; o; o = o->next)
+		o->gate = 0;
+	shim_unlock(&shim_wiped->threads);
+}
+
 /* Something of this thread's state was shared with a child; is it still? */
 static int vforked(struct thr *t)
 {

@@ -19,6 +19,7 @@ HIDDEN void shim_fork_record(struct thr *t, u32 nth, u64 pid, u32 how);
 HIDDEN int shim_in_handler(struct thr *t, u64 here);		    /* a signal handler runs, seen from this place of the stack; forgets those that were left by a jump */
 HIDDEN void shim_exit_flush(u32 how, i64 status);		    /* the process ends, or becomes another program */
 HIDDEN void shim_process_over(u32 how, i64 status);		    /* the same, for good */
+HIDDEN void shim_record_no_more(void);				    /* in this process */
 HIDDEN int shim_in_vfork(struct thr *t);			    /* we run in a vforked child, on its parent's state */
 HIDDEN void shim_serial_take(void);
 HIDDEN void shim_serial_give(void);

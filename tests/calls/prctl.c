@@ -1,17 +1,55 @@
-// prctl takes what its option says.
+// prctl takes what its option says. Sandboxes: filters that kill for what a program does not do itself, and those that do not.
 #include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-int main(void)
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+
+static void locks(int n)
+{
+	while (n--) {
+		pthread_mutex_lock(&m);
+		pthread_mutex_unlock(&m);
+	}
+}
+
+/* Only write, exit and sigreturn; all else has this action. */
+static int narrow(unsigned action, int by_syscall)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog p = {6, f};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return by_syscall ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &p) : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+}
+
+static void ended(const char *what)
+{
+	int st = 0;
+	wait(&st);
+	printf("%s: %d %d\n", what, WIFEXITED(st) ? WEXITSTATUS(st) : -1, WIFSIGNALED(st) ? WTERMSIG(st) : 0);
+}
+
+static void options(void)
 {
 	char name[16] = "";
-	int sig = 0, st = 0;
+	int sig = 0;
 	printf("%d", prctl(PR_SET_NAME, "renamed"));
 	printf(" %d %s\n", prctl(PR_GET_NAME, name), name);
 	printf("%d", prctl(PR_SET_PDEATHSIG, SIGUSR1));
@@ -20,13 +58,47 @@ int main(void)
 	printf("dumpable %d\n", prctl(PR_GET_DUMPABLE));
 	printf("invalid %d %d\n", prctl(12345, 0, 0, 0, 0), errno == EINVAL);
 	printf("EFAULT %d %d\n", prctl(PR_SET_NAME, 8), errno == EFAULT);
-	fflush(stdout);
+}
+
+int main(void)
+{
+	int i;
+	setvbuf(stdout, 0, _IONBF, 0);
+	options();
 	if (fork() == 0) {
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 		write(1, "strict\n", 7);
 		syscall(SYS_exit, 3);
 	}
-	wait(&st);
-	printf("%d %d\n", WIFEXITED(st), WEXITSTATUS(st));
+	ended("strict");
+	locks(3);
+	for (i = 0; i < 2; i++) {
+		if (fork() == 0) {
+			locks(10);
+			if (narrow(SECCOMP_RET_KILL_PROCESS, i))
+				_exit(1);
+			locks(200000);
+			write(1, "killing\n", 8);
+			_exit(3);
+		}
+		ended("kill");
+		if (fork() == 0) {
+			if (narrow(SECCOMP_RET_ERRNO | EPERM, i))
+				_exit(1);
+			locks(200000);
+			write(1, "refusing\n", 9);
+			_exit(4);
+		}
+		ended("errno");
+	}
+	if (fork() == 0) {
+		narrow(SECCOMP_RET_KILL_PROCESS, 0);
+		getppid();
+		_exit(5);
+	}
+	ended("its own");
+	if (fork() == 0)
+		_exit(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 8) == -1 && errno == EFAULT ? 6 : 7);
+	ended("EFAULT");
 	return 0;
 }
