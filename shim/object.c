@@ -12,7 +12,8 @@ static struct object_entry *levels[OBJECT_LEVELS] = {shim_objects};
 static struct object_entry nowhere;
 static u32 nowhere_said;
 
-/* Mappings that processes may share. Changed under shim_wiped->objects. */
+/* Mappings that processes may share. Changed under shim_wiped->objects. One more than there is room for is not known:
+ * an object there is found by its attribute alone. */
 #define RANGES 256
 static struct range {
 	u64 low, high, dev, ino, off;

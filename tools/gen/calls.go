@@ -66,7 +66,7 @@ func callNames() ([]byte, error) {
 // exports prints the export map. Where no row has a version of its own (arm64) all is listed. Otherwise names without a
 // version must stay without one, or they would not satisfy the references of programs, and the linker has no way to
 // list such names beside versioned ones: what is not listed is exported as the C sources say, which hide all that is
-// not a wrapper, so what else there is (cgo's) is listed as local.
+// not a wrapper, so what else there is (cgo's, the unwinder's) is listed as local; tests/exports_test.go says when that list is short.
 func exports(versions bool) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(banner)
@@ -106,7 +106,7 @@ func exports(versions bool) ([]byte, error) {
 			fmt.Fprintf(&b, "\t%s;\n", n)
 		}
 		if i == 0 {
-			b.WriteString("local:\n\t_cgo_*;\n\tx_cgo_*;\n\tcrosscall*;\n\tx_crosscall*;\n\tfatalf;\n\t*_GLIBC_*;\n")
+			b.WriteString("local:\n\t_Unwind_*;\n\t_cgo_*;\n\t_cgoexp_*;\n\tx_cgo_*;\n\tcrosscall*;\n\tx_crosscall*;\n\tfatalf;\n\t*_GLIBC_*;\n")
 		}
 		b.WriteString("};\n")
 	}
