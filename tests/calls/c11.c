@@ -45,6 +45,17 @@ static int tries(void *arg)
 	return 0;
 }
 
+static int flag;
+
+static int raises(void *arg)
+{
+	mtx_lock(&m);
+	flag = 1;
+	cnd_signal(&c);
+	mtx_unlock(&m);
+	return 0;
+}
+
 int main(void)
 {
 	thrd_t th[2];
@@ -56,6 +67,12 @@ int main(void)
 	for (int i = 0; i < 2; i++)
 		thrd_join(th[i], 0);
 	printf("turns %d runs %d\n", turn, runs);
+	mtx_lock(&m);
+	thrd_create(&th[0], raises, 0);
+	while (!flag) /* cannot be raised before we wait */
+		cnd_wait(&c, &m);
+	mtx_unlock(&m);
+	thrd_join(th[0], 0);
 	mtx_lock(&timed);
 	printf("again %d\n", mtx_lock(&timed));
 	mtx_unlock(&timed);

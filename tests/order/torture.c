@@ -286,7 +286,7 @@ static void make(void)
 	}
 	if (shared) /* there is no shared mtx_t */
 		pthread_mutexattr_settype(&ma, PTHREAD_MUTEX_NORMAL), pthread_mutexattr_setrobust(&ma, 0),
-			pthread_mutexattr_setprotocol(&ma, PTHREAD_PRIO_NONE), pthread_mutex_init((pthread_mutex_t *)&w->mtx, &ma);
+		    pthread_mutexattr_setprotocol(&ma, PTHREAD_PRIO_NONE), pthread_mutex_init((pthread_mutex_t *)&w->mtx, &ma);
 	else
 		mtx_init(&w->mtx, mtx_plain);
 	pthread_condattr_init(&ca);
