@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #define PRELOAD "LD_PRELOAD="
 #define TRACE "PROPHET_TRACE="
@@ -13,47 +12,26 @@
 #define ENTRIES_MAX (1u << 22)
 #define SPARE_ENTRIES 4
 
-/* Whether the kernel could read the array and the first bytes of its strings; 0 only when it surely could not. */
-static int may_read(const void *p, u64 n)
-{
-	char b[16];
-	struct iovec to = {b, n}, from = {(void *)p, n};
-	return sys(SYS_process_vm_readv, sys(SYS_getpid), &to, 1, &from, 1, 0) != -EFAULT;
-}
-
-#define BATCH 24
-
-/* The program's own `environ` is not doubted; of another array each page and each string is asked for. */
+/* The program's own `environ` is not doubted; of another array each page, and each page of its strings, is asked for. */
 static int readable(char *const *envp)
 {
 	extern char **environ;
-	struct iovec from[BATCH], to;
-	char b[BATCH];
-	u64 i, page = ~0ull, k = 0;
-	int more = 1;
+	u64 i, of_array = 1, of_strings = 1; /* pages known to be readable */
 	if (envp == environ)
 		return 1;
-	for (i = 0; more; i++) {
+	for (i = 0; i < ENTRIES_MAX; i++) {
 		u64 at = (u64)&envp[i] & ~4095ull;
-		if (i > ENTRIES_MAX || (at != page && !may_read(&envp[i], 8)))
+		if (at != of_array && !shim_readable(&envp[i], sizeof *envp))
 			return 0;
-		page = at;
-		more = envp[i] != 0;
-		if (more) {
-			from[k].iov_base = envp[i];
-			from[k++].iov_len = 1;
-		}
-		if (k && (k == BATCH || !more)) {
-			long r;
-			to.iov_base = b;
-			to.iov_len = k;
-			r = sys(SYS_process_vm_readv, sys(SYS_getpid), &to, 1, from, k, 0);
-			if (r == -EFAULT || (r >= 0 && r < (long)k))
-				return 0;
-			k = 0;
-		}
+		of_array = at;
+		if (!envp[i])
+			return 1;
+		at = (u64)envp[i] & ~4095ull;
+		if (at != of_strings && !shim_readable(envp[i], 1))
+			return 0;
+		of_strings = at;
 	}
-	return 1;
+	return 0;
 }
 
 static int is_preload(const char *s)
@@ -321,7 +299,7 @@ void shim_target(struct target *g, int dir, const char *path, int search, int fd
 		look(g, fd, 0);
 		return;
 	}
-	if (!path || !may_read(path, 1))
+	if (!path || !shim_readable(path, 1))
 		return;
 	if (search && !has_slash(path))
 		searched(g, path);

@@ -6,14 +6,15 @@
  * change of handlers is one step, the kernel's, as without us. Queries give back the program's own handler.
  *
  * A trampoline may run on an alternate stack of the smallest size and inside any wrapper: its frames are small and
- * it touches neither errno nor what the kernel gave the handler. thr.under remembers the call that it interrupted.
+ * it touches neither errno nor what the kernel gave the handler. Where the kernel tells handlers the place that they
+ * interrupt with SA_SIGINFO only, that is added unseen. thr.under remembers the call that it interrupted.
  */
 #include "handler.h"
 #include "steps_proc.h"
 #include <stdarg.h>
 
 #define SIGNALS 65
-#define TURNS 4 /* trampolines of a signal */
+#define TURNS 8 /* trampolines of a signal */
 
 typedef void (*plain_fn)(int);
 typedef void (*full_fn)(int, siginfo_t *, void *);
@@ -73,7 +74,7 @@ static struct thr *enter(int sig, const siginfo_t *si, const void *context, u64 
 {
 	struct thr *t = current();
 	struct under *u;
-	u64 pc = SHIM_CONTEXT_PC(context);
+	u64 pc = si || SHIM_CONTEXT_ALWAYS ? SHIM_CONTEXT_PC(context) : (u64)__ehdr_start; /* unknown: perhaps in a writer */
 	if (!t)
 		return 0;
 	if (t->depth)
@@ -151,27 +152,21 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 		leave(t, sig, frame);
 }
 
-static void turn0(int sig, siginfo_t *si, void *context)
-{
-	deliver(sig, si, context, 0);
-}
+#define TURN(n)                                                                                                                 \
+	static void turn##n(int sig, siginfo_t *si, void *context)                                                              \
+	{                                                                                                                       \
+		deliver(sig, si, context, n);                                                                                   \
+	}
+TURN(0)
+TURN(1)
+TURN(2)
+TURN(3)
+TURN(4)
+TURN(5)
+TURN(6)
+TURN(7)
 
-static void turn1(int sig, siginfo_t *si, void *context)
-{
-	deliver(sig, si, context, 1);
-}
-
-static void turn2(int sig, siginfo_t *si, void *context)
-{
-	deliver(sig, si, context, 2);
-}
-
-static void turn3(int sig, siginfo_t *si, void *context)
-{
-	deliver(sig, si, context, 3);
-}
-
-static const full_fn trampolines[TURNS] = {turn0, turn1, turn2, turn3};
+static const full_fn trampolines[TURNS] = {turn0, turn1, turn2, turn3, turn4, turn5, turn6, turn7};
 
 /* The trampoline for a new handler. */
 static full_fn wrapped(int sig, full_fn fn, u32 full, u32 info)
@@ -279,6 +274,7 @@ typedef plain_fn (*signal_fn)(int, plain_fn);
 
 static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, plain_fn fn)
 {
+	struct sigaction now;
 	struct ev e;
 	struct action *a;
 	plain_fn r, mine = fn;
@@ -289,6 +285,11 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 	if (is_handler(fn) && wraps(sig))
 		mine = as_plain(wrapped(sig, as_full(fn), 0, 0));
 	r = real(sig, mine);
+	if (!SHIM_CONTEXT_ALWAYS && mine != fn && r != SIG_ERR && REAL(sigaction)(sig, 0, &now) == 0 && now.sa_handler == mine) {
+		now.sa_sigaction = wrapped(sig, as_full(fn), 0, 1);
+		now.sa_flags |= SA_SIGINFO;
+		REAL(sigaction)(sig, &now, 0);
+	}
 	a = r == SIG_ERR ? 0 : action_of(sig, as_full(r));
 	if (a)
 		r = as_plain(a->fn);

@@ -69,6 +69,7 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 
 /* Where a signal found the thread. */
 #define SHIM_CONTEXT_PC(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.gregs[REG_RIP])
+#define SHIM_CONTEXT_ALWAYS 1 /* handlers get it without SA_SIGINFO, too */
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {
@@ -124,6 +125,7 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 }
 
 #define SHIM_CONTEXT_PC(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.pc)
+#define SHIM_CONTEXT_ALWAYS 0
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {

@@ -46,7 +46,6 @@ static const struct need {
 	{SYS_munmap, 0, 65536, 0, 0},
 	{SYS_madvise, 0, 65536, MADV_WIPEONFORK, 0},
 	{SYS_fallocate, 4096, 0, 0, 65536},
-	{SYS_process_vm_readv, 1, 0, 1, 0},
 };
 
 #define STEPS_MAX 100000

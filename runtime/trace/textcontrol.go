@@ -37,7 +37,7 @@ var (
 	markKind   = []string{"point", "begin", "end"}
 	lostWhy    = []string{"?", "write", "ring", "thread", "signal"}
 	keptHow    = []string{"clone", "copy", "not", "failed"}
-	unseenWhat = []string{"?", "static program", "set-uid program", "foreign program", "io_uring", "direct system call", "futex", "program with system calls of its own"}
+	unseenWhat = []string{"?", "static program", "set-uid program", "foreign program", "io_uring", "direct system call", "futex", "program with system calls of its own", "sandbox that forbids recording"}
 )
 
 // ExitHow, KeptHow, LostWhy and UnseenWhat are the words for what a record says.

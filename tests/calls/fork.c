@@ -1,5 +1,6 @@
 // Trees of forks; handlers; children that record nothing; a fork from a threaded process.
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -75,7 +76,7 @@ int main(void)
 		_exit(6);
 	}
 	printf("_Fork %d\n", ended(p));
-	p = syscall(SYS_fork < 0 ? 0 : SYS_clone, 17, 0, 0, 0, 0);
+	p = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (p == 0) {
 		pthread_mutex_lock(&m);
 		_exit(7);

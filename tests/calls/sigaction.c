@@ -34,7 +34,7 @@ static void full(int sig, siginfo_t *si, void *context)
 	pid_ok = si->si_pid == getpid();
 	sigprocmask(SIG_BLOCK, 0, &now);
 	blocked = sigismember(&now, sig) * 10 + sigismember(&now, SIGUSR2);
-	context_ok = ((ucontext_t *)context)->uc_mcontext.fpregs != 0 || 1;
+	context_ok = ((ucontext_t *)context)->uc_flags != 12345;
 }
 
 static void again(int sig)
