@@ -216,7 +216,7 @@ int shim_stream_writev(const struct iovec *v, int n, u64 len)
 	}
 	r = n == 1 ? sys(SYS_write, stream.fd, v[0].iov_base, v[0].iov_len) : sys(SYS_writev, stream.fd, v, n);
 	if (r > 0)
-		shim_run.own_bytes += (u64)r;
+		__atomic_fetch_add(&shim_run.own_bytes, (u64)r, __ATOMIC_RELAXED);
 	if (r == (long)len)
 		return 0;
 	if (r == -EFBIG) /* another process was faster */

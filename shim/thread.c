@@ -653,12 +653,7 @@ void shim_exit_flush(u32 how, i64 status)
 	struct thr *t = shim_self.thr, *o;
 	if (shim_run.state != RUN_ON || shim_self.off || !shim_wiped->alive || !t || !t->begun || shim_in_vfork(t))
 		return;
-	if (!short_lived(how)) {
-		shim_cpu(t);
-		clock_record(t);
-	}
-	exit_record(t, how, status);
-	shim_flush(t, how == PROPHET_ExitExec ? 0 : PROPHET_ChunkLast);
+	/* The others' first: their bytes are ours too, and the record counts them. */
 	if (shim_run.threads > 1) {
 		shim_lock(&shim_wiped->threads);
 		for (o = shim_wiped->list; o; o = o->next)
@@ -666,6 +661,12 @@ void shim_exit_flush(u32 how, i64 status)
 				shim_flush_for(o);
 		shim_unlock(&shim_wiped->threads);
 	}
+	if (!short_lived(how)) {
+		shim_cpu(t);
+		clock_record(t);
+	}
+	exit_record(t, how, status);
+	shim_flush(t, how == PROPHET_ExitExec ? 0 : PROPHET_ChunkLast);
 	shim_serial_give();
 }
 
