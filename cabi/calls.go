@@ -81,6 +81,7 @@ type Call struct {
 	Body    Body
 	Block   bool   // can wait: two stamps
 	Rec     string // see above
+	Sys     string // of a plain row that blocks: the system call that glibc's function is, "read fd buf n" (see shim_may_ask)
 	Reexec  string // how it is re-executed: real, order, feed, none
 	Issue   string // how it is issued: same, order, map, cpu, skip
 	Support Support

@@ -142,6 +142,7 @@ EXPORT int pthread_cancel(pthread_t th)
 {
 	struct ev e;
 	int r;
+	shim_cancels();
 	if (!shim_begin(&e, CALL_pthread_cancel, CLASS_thread, CALLER()))
 		return REAL(pthread_cancel)(th);
 	shim_pre_thread(&e, th);

@@ -152,7 +152,7 @@ void shim_scope_fix(void)
 }
 
 /* Objects after us first, as RTLD_NEXT; then those before us, for when we were loaded by dlopen. */
-void *shim_find(const char *name, const char *version)
+static void *find(const char *name, const char *version, const struct link_map **in)
 {
 	u32 hash = 5381;
 	const char *c;
@@ -167,12 +167,40 @@ void *shim_find(const char *name, const char *version)
 		for (m = round || !us ? all : us->l_next; m && !(round && m == us); m = m->l_next) {
 			struct object o;
 			void *f;
-			if (m != us && !shim_starts(m->l_name, "linux-vdso") && describe(m, &o) && (f = look(&o, name, hash, version)))
+			if (m != us && !shim_starts(m->l_name, "linux-vdso") && describe(m, &o) && (f = look(&o, name, hash, version))) {
+				*in = m;
 				return f;
+			}
 			if (m == last_at_start)
 				break; /* what dlopen brought later is not in the global scope */
 		}
 	return 0;
+}
+
+void *shim_find(const char *name, const char *version)
+{
+	const struct link_map *in;
+	return find(name, version, &in);
+}
+
+u8 shim_direct[CALLS_MAX];
+static u32 cancels;
+
+void shim_cancels(void)
+{
+	u32 i;
+	__atomic_store_n(&cancels, 1, __ATOMIC_SEQ_CST);
+	for (i = 0; i < CALLS_MAX; i++)
+		__atomic_store_n(&shim_direct[i], 0, __ATOMIC_RELAXED);
+}
+
+static int is_libc(const struct link_map *m)
+{
+	const char *c = m->l_name, *base = c;
+	for (; *c; c++)
+		if (*c == '/')
+			base = c + 1;
+	return shim_starts(base, "libc.so.");
 }
 
 /* Names and versions without a pointer: an IFUNC resolver of another library may call us before we are relocated. */
@@ -203,9 +231,15 @@ static long missing(void)
 void *shim_resolve_maybe(u32 call)
 {
 	const char *text = (const char *)&call_text;
-	void *f = shim_find(text + call_name[call].name, text + call_name[call].version);
-	if (f)
+	const struct link_map *in;
+	void *f = find(text + call_name[call].name, text + call_name[call].version, &in);
+	if (f) {
 		__atomic_store_n(&shim_real_table[call], f, __ATOMIC_RELAXED);
+		if (is_libc(in) && !__atomic_load_n(&cancels, __ATOMIC_SEQ_CST))
+			__atomic_store_n(&shim_direct[call], 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&cancels, __ATOMIC_SEQ_CST))
+			__atomic_store_n(&shim_direct[call], 0, __ATOMIC_RELAXED);
+	}
 	return f;
 }
 

@@ -30,6 +30,10 @@ static inline void *shim_real_maybe(u32 call)
 	return likely(f != 0) ? f : shim_resolve_maybe(call);
 }
 
+/* Calls whose real function is glibc's own, none that another library put before it. */
+extern HIDDEN u8 shim_direct[];
+HIDDEN void shim_cancels(void); /* from now on a thread may be cancelled, also the only one: all go through the real functions */
+
 /* REAL(read)(fd, buf, n): call ids have rows' names. */
 #define REAL(name) ((__typeof__(&name))shim_real(CALL_##name))
 

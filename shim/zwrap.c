@@ -543,7 +543,7 @@ EXPORT ssize_t read(int fd, void *buf, size_t n)
 	if (unlikely(!t))
 		return read_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL_read);
-	r = REAL(read)(fd, buf, n);
+	r = shim_may_ask(CALL_read) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(read)(fd, buf, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -594,7 +594,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 	if (unlikely(!t))
 		return write_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL_write);
-	r = REAL(write)(fd, buf, n);
+	r = shim_may_ask(CALL_write) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(write)(fd, buf, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -645,7 +645,7 @@ EXPORT ssize_t __read(int fd, void *buf, size_t n)
 	if (unlikely(!t))
 		return __read_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL___read);
-	r = REAL(__read)(fd, buf, n);
+	r = shim_may_ask(CALL___read) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(__read)(fd, buf, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -696,7 +696,7 @@ EXPORT ssize_t __write(int fd, const void *buf, size_t n)
 	if (unlikely(!t))
 		return __write_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL___write);
-	r = REAL(__write)(fd, buf, n);
+	r = shim_may_ask(CALL___write) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(__write)(fd, buf, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -802,7 +802,7 @@ EXPORT ssize_t pread(int fd, void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return pread_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pread);
-	r = REAL(pread)(fd, buf, n, off);
+	r = shim_may_ask(CALL_pread) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -856,7 +856,7 @@ EXPORT ssize_t pread64(int fd, void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return pread64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pread64);
-	r = REAL(pread64)(fd, buf, n, off);
+	r = shim_may_ask(CALL_pread64) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread64)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -1074,7 +1074,7 @@ EXPORT ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return pwrite_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pwrite);
-	r = REAL(pwrite)(fd, buf, n, off);
+	r = shim_may_ask(CALL_pwrite) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -1128,7 +1128,7 @@ EXPORT ssize_t pwrite64(int fd, const void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return pwrite64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pwrite64);
-	r = REAL(pwrite64)(fd, buf, n, off);
+	r = shim_may_ask(CALL_pwrite64) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite64)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -1233,7 +1233,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *v, int n)
 	if (unlikely(!t))
 		return readv_event(CALLER(), fd, v, n);
 	begin = shim_simple_begin(t, CALL_readv);
-	r = REAL(readv)(fd, v, n);
+	r = shim_may_ask(CALL_readv) ? shim_asked(sys(SYS_readv, fd, v, n)) : REAL(readv)(fd, v, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -1284,7 +1284,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *v, int n)
 	if (unlikely(!t))
 		return writev_event(CALLER(), fd, v, n);
 	begin = shim_simple_begin(t, CALL_writev);
-	r = REAL(writev)(fd, v, n);
+	r = shim_may_ask(CALL_writev) ? shim_asked(sys(SYS_writev, fd, v, n)) : REAL(writev)(fd, v, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -5456,7 +5456,7 @@ EXPORT ssize_t send(int fd, const void *buf, size_t n, int flags)
 	if (unlikely(!t))
 		return send_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL_send);
-	r = REAL(send)(fd, buf, n, flags);
+	r = shim_may_ask(CALL_send) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(send)(fd, buf, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -5510,7 +5510,7 @@ EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
 	if (unlikely(!t))
 		return __send_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL___send);
-	r = REAL(__send)(fd, buf, n, flags);
+	r = shim_may_ask(CALL___send) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(__send)(fd, buf, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
@@ -5624,7 +5624,7 @@ EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
 	if (unlikely(!t))
 		return recv_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL_recv);
-	r = REAL(recv)(fd, buf, n, flags);
+	r = shim_may_ask(CALL_recv) ? shim_asked(sys(SYS_recvfrom, fd, buf, n, flags, 0, 0)) : REAL(recv)(fd, buf, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{

@@ -248,6 +248,9 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	for _, l := range [][]string{obj, fields, tail, data, input, do} {
 		after = append(after, l...)
 	}
+	if c.Sys != "" && (void || ret == "ptr" || len(tail)+len(input)+len(pre)+len(do)+len(post) > 0 || !c.Block) {
+		return fmt.Errorf("sys is for rows of the simple shape")
+	}
 	simple := !void && ret != "ptr" && len(tail)+len(input)+len(pre)+len(do)+len(post) == 0 && c.Block
 	if simple {
 		return simpleWrapper(b, c, s, call, convert, obj, fields, data, after)
@@ -306,6 +309,9 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, convert string, ob
 	fmt.Fprintf(b, "\tif (!shim_begin(&e, CALL_%s, CLASS_%s, pc))\n\t\treturn %s;\n\tr = %s;\n\tshim_end(&e, WRAP_BLOCK);\n", id, c.Class, call, call)
 	lines(b, after)
 	b.WriteString("\tshim_done(&e);\n\treturn r;\n}\n")
+	if w := strings.Fields(c.Sys); len(w) > 0 {
+		call = fmt.Sprintf("shim_may_ask(CALL_%s) ? shim_asked(sys(SYS_%s)) : %s", id, strings.Join(w, ", "), call)
+	}
 	f := map[string]string{"f1": "0", "f2": "0", "f3": "0"}
 	for _, x := range fields {
 		f[x[2:4]] = strings.ReplaceAll(strings.TrimSuffix(x[strings.Index(x, "=")+2:], ";"), "e.t", "t")

@@ -15,3 +15,12 @@ func TestManyKeys(t *testing.T) {
 		t.Errorf("the trace has %sof a program that made %s", got, r.Stdout)
 	}
 }
+
+// Calls that the wrapper asks the kernel for by itself are still cancellation points, also of the only thread.
+func TestSelfCancel(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{nil, {"-no-pie", "-fno-pie"}} {
+		_, r := Same(t, Cmd{Argv: []string{prog(t, "selfcancel", flags...)}})
+		sound(t, r.Trace)
+	}
+}
