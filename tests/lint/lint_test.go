@@ -131,7 +131,7 @@ func TestShimCalls(t *testing.T) {
 		t.Fatalf("only %d files seen", len(files))
 	}
 	for _, path := range files {
-		if strings.HasPrefix(filepath.Base(path), "z") {
+		if strings.HasPrefix(filepath.Base(path), "z") || filepath.Base(path) == "mem.c" { // mem.c is what others call
 			continue
 		}
 		text, err := os.ReadFile(path)
