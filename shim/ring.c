@@ -285,6 +285,8 @@ void shim_commit(struct ev *e)
 			t->path_gen = g;
 		}
 		t->writing = 0;
+		if (unlikely(!known))
+			shim_module_of(t, (u64)e->pc);
 		if (unlikely(end - begin > shim_gap))
 			shim_cpu(t);
 		if (unlikely(!t->gate) && shim_run.exiting)

@@ -133,6 +133,7 @@ HIDDEN u64 shim_data_chunkv(struct thr *t, const struct iovec *v, u64 n, u64 len
 HIDDEN void shim_gather(u8 *to, const struct iovec *v, u64 len);
 HIDDEN void shim_cpu(struct thr *t);
 HIDDEN void shim_predict_nothing(struct thr *t);
+HIDDEN void shim_module_of(struct thr *t, u64 pc); /* thread.c: a key was defined for this pc */
 extern u64 shim_gap HIDDEN; /* ticks: a longer gap or call is worth asking the kernel for CPU time */
 
 /* Prefix varints (cabi/events.go); 8 bytes are stored whatever the length: rings have room behind every record. */

@@ -22,6 +22,7 @@ struct run {
 	u64 own_bytes; /* written by us, for coverage */
 	u32 stream_index;
 	u32 said;
+	u32 forked_from_threads;
 	u32 exiting; /* our destructor has run: every record goes out at once */
 	u32 secure;
 	u32 ns; /* our pid namespace, 0 when not known */

@@ -498,6 +498,7 @@ void shim_run_forked(void)
 	shim_run.parent_uid = shim_self.uid;
 	shim_run.parent_nth = shim_self.nfork;
 	shim_run.how = PROPHET_ProcForked;
+	shim_run.forked_from_threads = shim_run.threads > 1;
 	shim_run.threads = 1;
 	shim_run.next_rss = shim_ticks() + shim_gap * 250;
 	shim_run.exiting = 0;

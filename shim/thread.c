@@ -210,7 +210,7 @@ static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(
 {
 	u64 low = ~0ull, high = 0, n;
 	const u8 *id = 0;
-	u8 rec[4500], *p;
+	u8 rec[1200], *p; /* programs have small stacks */
 	u32 idlen = 0, i;
 	for (i = 0; i < nph; i++) {
 		if (ph[i].p_type == PT_LOAD) {
@@ -239,8 +239,8 @@ static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(
 	p = put_v(p, high - low);
 	p = put_v(p, bias);
 	n = shim_len(name);
-	if (n > 4000)
-		n = 4000;
+	if (n > 1000)
+		n = 1000;
 	p = put_v(p, n);
 	shim_copy(p, name, n);
 	p = put_v(p + n, idlen);
@@ -255,7 +255,7 @@ static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(
 
 static int each_module(struct dl_phdr_info *i, size_t size, void *t)
 {
-	char exe[1024];
+	char exe[512];
 	const char *name = i->dlpi_name;
 	(void)size;
 	if (!*name) {
@@ -268,7 +268,7 @@ static int each_module(struct dl_phdr_info *i, size_t size, void *t)
 }
 
 /* dl_iterate_phdr takes the loader's lock for a moment, so: never from a handler, one thread at a time. */
-void shim_modules(struct thr *t)
+static void modules(struct thr *t)
 {
 	static int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 	static u32 busy;
@@ -282,6 +282,18 @@ void shim_modules(struct thr *t)
 		errno = err;
 	}
 	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+}
+
+/* A key was defined for a pc: when it lies in no module that we know, one has been loaded since. Code that lies in none
+ * would ask for ever, so: once a millisecond. A child forked by one of several threads may have the loader's lock from
+ * one that is gone. */
+void shim_module_of(struct thr *t, u64 pc)
+{
+	static u64 next;
+	if (known_pc(pc) || t->last < next || t->depth || t->vfork || shim_run.forked_from_threads || shim_run.exiting)
+		return;
+	next = t->last + shim_gap * 25;
+	modules(t);
 }
 
 static void tls_is(struct thr *t)
@@ -313,7 +325,7 @@ int shim_thread_boot(int argc, char **argv)
 	clock_record(t);
 	proc_record(t, argc, argv);
 	begun(t);
-	shim_modules(t);
+	modules(t);
 	shim_unblock(&mask);
 	if (shim_ctl.serial)
 		shim_serial_take();

@@ -23,7 +23,6 @@ HIDDEN void shim_record_no_more(void);				    /* in this process */
 HIDDEN int shim_in_vfork(struct thr *t);			    /* we run in a vforked child, on its parent's state */
 HIDDEN void shim_serial_take(void);
 HIDDEN void shim_serial_give(void);
-HIDDEN void shim_modules(struct thr *t);
 HIDDEN u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail);
 HIDDEN void shim_object_say(struct thr *t, u64 id, u32 type, u64 addr, const char *detail); /* again, with what is new of it */
 
