@@ -361,6 +361,7 @@ void shim_forked(void)
 {
 	u64 mask;
 	struct thr *t;
+	int new = !shim_wiped->alive;
 	shim_block(&mask);
 	if (!shim_wiped->alive) {
 		shim_wiped->alive = 1;
@@ -378,6 +379,8 @@ void shim_forked(void)
 		}
 	}
 	shim_unblock(&mask);
+	if (new && shim_ctl.serial && shim_self.thr)
+		shim_serial_take();
 }
 
 void shim_child(void)

@@ -38,6 +38,8 @@ int shim_begin_special(struct ev *e)
 		e->note |= PROPHET_NoteVforked;
 	if (shim_ctl.delayed)
 		delay(e);
+	if (shim_ticks() - e->t->last > shim_gap)
+		shim_cpu(e->t); /* while the token is ours: the event cannot begin before this record */
 	e->begin = shim_ticks();
 	if (shim_ctl.serial)
 		shim_serial_give();

@@ -167,6 +167,13 @@ func newPacked(f io.ReaderAt, size int64, path string, t *Trace) (*packedSource,
 		}
 	}
 	for _, fr := range p.frames {
+		// The index tells what the frames' own headers do, so reading goes on without them.
+		var head [frameHead]byte
+		if _, err := f.ReadAt(head[:], fr.off); err == nil {
+			if _, ok := parseFrameHead(head[:], fr.off); !ok {
+				t.addDamage(p.bad(fr.off, "the frame's header has changed; it is read by the index"))
+			}
+		}
 		if fr.kind != frameMeta {
 			continue
 		}
