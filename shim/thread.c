@@ -379,7 +379,7 @@ void shim_forked(void)
 		}
 	}
 	shim_unblock(&mask);
-	if (new && shim_ctl.serial && shim_self.thr)
+	if (new &&shim_ctl.serial && shim_self.thr)
 		shim_serial_take();
 }
 

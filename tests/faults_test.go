@@ -80,7 +80,13 @@ func TestFaultKill(t *testing.T) {
 		if err != nil || len(b) < 4096 {
 			continue
 		}
-		f := undamaged(t, path)
+		f := read(t, path)
+		for _, d := range append(f.Trace.Damage, f.Damage...) {
+			// A flush that the kill cut short is in the shared memory whole, and was saved from there.
+			if !strings.Contains(d.Error(), "chunk is cut short") {
+				t.Errorf("damage in the trace: %v", d)
+			}
+		}
 		for k := range 4 {
 			want := binary.LittleEndian.Uint64(b[8*k:])
 			th := f.Trace.ThreadByName(fmt.Sprintf("p0/%d", k+1))
