@@ -271,7 +271,8 @@ static int slots_again(u32 n, u32 *first)
 static void slots_reap(void)
 {
 	u32 *own = owners(), i, end = shim_ctl.slotsend, alive = shim_run.pid;
-	if (!shim_run.ns || !shim_same_file(&rings))
+	struct stat st;
+	if (!shim_run.ns || !shim_same_file(&rings) || sys(SYS_fstat, rings.fd, &st) != 0)
 		return;
 	for (i = 0; i < end && i < PROPHET_SlotsMax; i++) {
 		u32 pid = own[i];
@@ -283,6 +284,9 @@ static void slots_reap(void)
 			alive = pid;
 			continue;
 		}
+		/* Killed between taking the slot and giving it memory: to look there would be SIGBUS. */
+		if ((u64)st.st_size < ((u64)i + 1) * PROPHET_SlotSize)
+			continue;
 		p = sys(SYS_mmap, 0, PROPHET_SlotSize, PROT_READ | PROT_WRITE, MAP_SHARED, rings.fd, (u64)i * PROPHET_SlotSize);
 		if (p < 0 && p > -4096)
 			return;

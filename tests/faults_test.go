@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -383,5 +384,14 @@ func TestFaultSignals(t *testing.T) {
 			t.Errorf("the program was to be ended by %v: %s", sig, b.Status)
 		}
 		undamaged(t, r.Trace)
+	}
+}
+
+// TestFaultKilledYoung: a child that was killed between taking its slot and giving it memory cost its parent a SIGBUS
+// at exit, when the parent looked at what the dead had left.
+func TestFaultKilledYoung(t *testing.T) {
+	bin := compile(t, filepath.Join(top, "tests", "progs", "killslot.c"))
+	for alive := range 200 {
+		Same(t, Cmd{Argv: []string{bin, strconv.Itoa(alive * 1500)}})
 	}
 }
