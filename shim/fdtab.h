@@ -21,20 +21,20 @@ enum { FD_UNKNOWN, FD_FILE, FD_DIR, FD_SOCKET, FD_PIPE, FD_TTY, FD_NULL, FD_RAND
 /* The object of an open descriptor; 0 for a number that is none. */
 HIDDEN u64 shim_fd_slow(struct thr *t, int fd);
 HIDDEN void shim_fd_new(struct thr *t, int fd, const char *detail); /* the program got it just now */
-HIDDEN void shim_fd_same(struct thr *t, int fd, int of);	     /* dup: the kind and policy of another */
+HIDDEN void shim_fd_same(struct thr *t, int fd, int of); /* dup: the kind and policy of another */
 HIDDEN u64 shim_fd_made(struct thr *t, int fd, u32 kind, const char *detail); /* new, and its kind is known: no system call */
 HIDDEN void shim_fd_gone(int fd); /* before it is closed, so that no other's number is forgotten */
 HIDDEN void shim_fd_gone_from(u32 first, u32 last);
 HIDDEN void shim_fd_is(int fd, const struct stat *st); /* what it is, when somebody has asked already */
-HIDDEN u32 shim_fd_kind(int fd);		       /* FD_… */
+HIDDEN u32 shim_fd_kind(int fd); /* FD_… */
 
 struct fdinfo {
-	u64 obj;		 /* 0: not open, or not known */
-	u64 name;		 /* what obj is whenever it is open */
-	u64 file;		 /* of a regular file: shim_file_id */
+	u64 obj; /* 0: not open, or not known */
+	u64 name; /* what obj is whenever it is open */
+	u64 file; /* of a regular file: shim_file_id */
 	u8 kind, in, out, flags; /* in, out: PROPHET_Inputs… for data read and written, or FD_ASK */
-	u16 seen;		 /* how many files the run had written when in was last decided */
-	u16 named;		 /* low bits of the process that gave the name: a forked child gives its own */
+	u16 seen; /* how many files the run had written when in was last decided */
+	u16 named; /* low bits of the process that gave the name: a forked child gives its own */
 };
 #define FD_ASK 0x80 /* decided in shim_fd_policy */
 #define FD_LOCKED 1 /* this process has had a POSIX lock through it */

@@ -53,32 +53,32 @@ static int ours(int dirfd, const char *path, const char *name)
 	return yes;
 }
 
-#define READDIR(name, type)                                                                     \
-	static type *name##_next(DIR *d)                                                        \
-	{                                                                                       \
-		type *r;                                                                        \
-		do                                                                              \
-			r = REAL(name)(d);                                                      \
-		while (r && unlikely(ours(shim_dir_fd(d), 0, r->d_name)));                      \
-		return r;                                                                       \
-	}                                                                                       \
-	EXPORT type *name(DIR *d)                                                               \
-	{                                                                                       \
-		u8 room[INPUT_ROOM];                                                            \
-		struct ev e;                                                                    \
-		type *r;                                                                        \
-		int was = errno;                                                                \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))                         \
-			return name##_next(d);                                                  \
-		e.inbuf = room;                                                                 \
-		r = name##_next(d);                                                             \
-		shim_end(&e, WRAP_BLOCK);                                                       \
-		e.ret = r ? 1 : errno != was ? -(i64)errno : 0; /* at the end errno stays */    \
-		e.obj = shim_obj_fd(e.t, shim_dir_fd(d));                                       \
-		if (r)                                                                          \
-			shim_input_dirent(&e, (const struct dirent64 *)r);                      \
-		shim_done(&e);                                                                  \
-		return r;                                                                       \
+#define READDIR(name, type)                                                                  \
+	static type *name##_next(DIR *d)                                                     \
+	{                                                                                    \
+		type *r;                                                                     \
+		do                                                                           \
+			r = REAL(name)(d);                                                   \
+		while (r && unlikely(ours(shim_dir_fd(d), 0, r->d_name)));                   \
+		return r;                                                                    \
+	}                                                                                    \
+	EXPORT type *name(DIR *d)                                                            \
+	{                                                                                    \
+		u8 room[INPUT_ROOM];                                                         \
+		struct ev e;                                                                 \
+		type *r;                                                                     \
+		int was = errno;                                                             \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))                      \
+			return name##_next(d);                                               \
+		e.inbuf = room;                                                              \
+		r = name##_next(d);                                                          \
+		shim_end(&e, WRAP_BLOCK);                                                    \
+		e.ret = r ? 1 : errno != was ? -(i64)errno : 0; /* at the end errno stays */ \
+		e.obj = shim_obj_fd(e.t, shim_dir_fd(d));                                    \
+		if (r)                                                                       \
+			shim_input_dirent(&e, (const struct dirent64 *)r);                   \
+		shim_done(&e);                                                               \
+		return r;                                                                    \
 	}
 READDIR(readdir, struct dirent)
 READDIR(readdir64, struct dirent64)
@@ -86,31 +86,31 @@ _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "one struct dir
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#define READDIR_R(name, type)                                                                   \
-	static int name##_next(DIR *d, type *at, type **out)                                    \
-	{                                                                                       \
-		int r;                                                                          \
-		do                                                                              \
-			r = REAL(name)(d, at, out);                                             \
-		while (r == 0 && *out && unlikely(ours(shim_dir_fd(d), 0, (*out)->d_name)));    \
-		return r;                                                                       \
-	}                                                                                       \
-	EXPORT int name(DIR *d, type *at, type **out)                                           \
-	{                                                                                       \
-		u8 room[INPUT_ROOM];                                                            \
-		struct ev e;                                                                    \
-		int r;                                                                          \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))                         \
-			return name##_next(d, at, out);                                         \
-		e.inbuf = room;                                                                 \
-		r = name##_next(d, at, out);                                                    \
-		shim_end(&e, WRAP_BLOCK);                                                       \
-		e.ret = r;                                                                      \
-		e.obj = shim_obj_fd(e.t, shim_dir_fd(d));                                       \
-		if (r == 0 && *out)                                                             \
-			shim_input_dirent(&e, (const struct dirent64 *)*out);                   \
-		shim_done(&e);                                                                  \
-		return r;                                                                       \
+#define READDIR_R(name, type)                                                                \
+	static int name##_next(DIR *d, type *at, type **out)                                 \
+	{                                                                                    \
+		int r;                                                                       \
+		do                                                                           \
+			r = REAL(name)(d, at, out);                                          \
+		while (r == 0 && *out && unlikely(ours(shim_dir_fd(d), 0, (*out)->d_name))); \
+		return r;                                                                    \
+	}                                                                                    \
+	EXPORT int name(DIR *d, type *at, type **out)                                        \
+	{                                                                                    \
+		u8 room[INPUT_ROOM];                                                         \
+		struct ev e;                                                                 \
+		int r;                                                                       \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))                      \
+			return name##_next(d, at, out);                                      \
+		e.inbuf = room;                                                              \
+		r = name##_next(d, at, out);                                                 \
+		shim_end(&e, WRAP_BLOCK);                                                    \
+		e.ret = r;                                                                   \
+		e.obj = shim_obj_fd(e.t, shim_dir_fd(d));                                    \
+		if (r == 0 && *out)                                                          \
+			shim_input_dirent(&e, (const struct dirent64 *)*out);                \
+		shim_done(&e);                                                               \
+		return r;                                                                    \
 	}
 READDIR_R(readdir_r, struct dirent)
 READDIR_R(readdir64_r, struct dirent64)
@@ -150,25 +150,25 @@ static int without_ours(int dirfd, const char *path, struct dirent64 **list, int
 	return k;
 }
 
-#define SCANDIR(name, type, args, call, dir)                                              \
-	EXPORT int name args                                                              \
-	{                                                                                 \
-		struct ev e;                                                              \
-		int r;                                                                    \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) {                 \
-			r = REAL(name) call;                                              \
+#define SCANDIR(name, type, args, call, dir)                                                      \
+	EXPORT int name args                                                                      \
+	{                                                                                         \
+		struct ev e;                                                                      \
+		int r;                                                                            \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) {                         \
+			r = REAL(name) call;                                                      \
 			return without_ours(dir, path, r > 0 ? (struct dirent64 **)*list : 0, r); \
-		}                                                                         \
-		shim_pre_nested(&e);                                                       \
-		r = REAL(name) call;                                                      \
-		if (r > 0)                                                                \
-			r = without_ours(dir, path, (struct dirent64 **)*list, r);        \
-		shim_end(&e, WRAP_BLOCK);                                                 \
-		e.ret = shim_ret_errno(r);                                                \
-		e.obj = shim_obj_dirfd(e.t, dir);                                         \
-		shim_tail_text(&e, path, PART_PATH);                                      \
-		shim_done(&e);                                                            \
-		return r;                                                                 \
+		}                                                                                 \
+		shim_pre_nested(&e);                                                              \
+		r = REAL(name) call;                                                              \
+		if (r > 0)                                                                        \
+			r = without_ours(dir, path, (struct dirent64 **)*list, r);                \
+		shim_end(&e, WRAP_BLOCK);                                                         \
+		e.ret = shim_ret_errno(r);                                                        \
+		e.obj = shim_obj_dirfd(e.t, dir);                                                 \
+		shim_tail_text(&e, path, PART_PATH);                                              \
+		shim_done(&e);                                                                    \
+		return r;                                                                         \
 	}
 #define FILTERS(type) type ***list, int (*filter)(const type *), int (*compare)(const type **, const type **)
 SCANDIR(scandir, struct dirent, (const char *path, FILTERS(struct dirent)), (path, list, filter, compare), AT_FDCWD)

@@ -122,18 +122,18 @@ EXPORT int execveat(int dir, const char *path, char *const argv[], char *const e
 }
 
 /* The arguments after the first, as an array on the caller's stack; ap is then at what follows the NULL. */
-#define ARGUMENTS(argv, first, ap)                                                                                              \
-	do {                                                                                                                    \
-		va_list count_;                                                                                                 \
-		u64 n_ = 1, i_;                                                                                                 \
-		va_copy(count_, ap);                                                                                            \
-		while (va_arg(count_, char *))                                                                                  \
-			n_++;                                                                                                   \
-		va_end(count_);                                                                                                 \
-		(argv) = __builtin_alloca((n_ + 1) * sizeof *(argv));                                                           \
-		(argv)[0] = (char *)(first);                                                                                    \
-		for (i_ = 1; i_ <= n_; i_++)                                                                                    \
-			(argv)[i_] = va_arg(ap, char *);                                                                        \
+#define ARGUMENTS(argv, first, ap)                                    \
+	do {                                                          \
+		va_list count_;                                       \
+		u64 n_ = 1, i_;                                       \
+		va_copy(count_, ap);                                  \
+		while (va_arg(count_, char *))                        \
+			n_++;                                         \
+		va_end(count_);                                       \
+		(argv) = __builtin_alloca((n_ + 1) * sizeof *(argv)); \
+		(argv)[0] = (char *)(first);                          \
+		for (i_ = 1; i_ <= n_; i_++)                          \
+			(argv)[i_] = va_arg(ap, char *);              \
 	} while (0)
 
 EXPORT int execl(const char *path, const char *arg, ...)

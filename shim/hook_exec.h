@@ -12,15 +12,15 @@
 struct env_plan {
 	char *const *from;
 	const char *preload; /* the LD_PRELOAD that was there */
-	u64 entries, bytes;  /* bytes: room that shim_env_make needs; 0: the environment is passed on as it is */
-	u32 lib, slot;	     /* lib: our library is named */
-	u32 other, pad;	     /* the program asks for a trace of its own there */
+	u64 entries, bytes; /* bytes: room that shim_env_make needs; 0: the environment is passed on as it is */
+	u32 lib, slot; /* lib: our library is named */
+	u32 other, pad; /* the program asks for a trace of its own there */
 };
 
 /* What exec of a path (or descriptor) leads to. */
 struct target {
 	u32 unseen; /* UNSEEN_…, 0: it can be recorded */
-	u32 lib;    /* our library may be preloaded there */
+	u32 lib; /* our library may be preloaded there */
 };
 
 HIDDEN void shim_env_plan(struct env_plan *p, char *const *envp, u32 lib, u32 slot);
@@ -33,14 +33,13 @@ HIDDEN void shim_unseen(struct thr *t, const struct target *g, const char *path)
 #define ENV_ON_STACK 8192 /* bytes; the C library's own exec functions take as much for paths and arguments */
 
 /* The repaired environment as ROOM's bytes; to be used where the caller's frame lasts until the call. */
-#define SHIM_ENV(plan, t, vforked)                                                                                              \
-	((plan)->bytes == 0 ? (char **)(plan)->from                                                                             \
-			    : shim_env_make(plan, (plan)->bytes <= ENV_ON_STACK ? __builtin_alloca((plan)->bytes)               \
-										: shim_env_room(t, (plan)->bytes, vforked)))
-#define SHIM_ENV_BACK(plan, t, env)                                                                                             \
-	do {                                                                                                                    \
-		if ((plan)->bytes > ENV_ON_STACK && (env) != (char **)(plan)->from)                                             \
-			shim_env_room_back(t, env, (plan)->bytes);                                                              \
+#define SHIM_ENV(plan, t, vforked)                  \
+	((plan)->bytes == 0 ? (char **)(plan)->from \
+			    : shim_env_make(plan, (plan)->bytes <= ENV_ON_STACK ? __builtin_alloca((plan)->bytes) : shim_env_room(t, (plan)->bytes, vforked)))
+#define SHIM_ENV_BACK(plan, t, env)                                                 \
+	do {                                                                        \
+		if ((plan)->bytes > ENV_ON_STACK && (env) != (char **)(plan)->from) \
+			shim_env_room_back(t, env, (plan)->bytes);                  \
 	} while (0)
 
 #endif

@@ -122,25 +122,25 @@ EXPORT int dup(int fd)
 	return r;
 }
 
-#define DUP_TO(name, args, call, more)                                    \
-	EXPORT int name args                                              \
-	{                                                                 \
-		struct ev e;                                              \
-		int r;                                                    \
-		if (unlikely(shim_fd_ours(fd)))                           \
-			return no_such();                                 \
-		if (unlikely(shim_fd_ours(to)))                           \
-			shim_fd_yield(to);                                \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))   \
-			return unseen(REAL(name) call);                   \
-		r = REAL(name) call;                                      \
-		shim_end(&e, WRAP_BLOCK);                                 \
-		e.ret = shim_ret_errno(r);                                \
-		e.obj = shim_obj_fd(e.t, fd);                             \
-		e.f1 = (u64)(i64)to;                                      \
-		more;                                                     \
-		duplicated(&e, fd, r);                                    \
-		return r;                                                 \
+#define DUP_TO(name, args, call, more)                                  \
+	EXPORT int name args                                            \
+	{                                                               \
+		struct ev e;                                            \
+		int r;                                                  \
+		if (unlikely(shim_fd_ours(fd)))                         \
+			return no_such();                               \
+		if (unlikely(shim_fd_ours(to)))                         \
+			shim_fd_yield(to);                              \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) \
+			return unseen(REAL(name) call);                 \
+		r = REAL(name) call;                                    \
+		shim_end(&e, WRAP_BLOCK);                               \
+		e.ret = shim_ret_errno(r);                              \
+		e.obj = shim_obj_fd(e.t, fd);                           \
+		e.f1 = (u64)(i64)to;                                    \
+		more;                                                   \
+		duplicated(&e, fd, r);                                  \
+		return r;                                               \
 	}
 DUP_TO(dup2, (int fd, int to), (fd, to), (void)0)
 DUP_TO(__dup2, (int fd, int to), (fd, to), (void)0)
@@ -211,14 +211,14 @@ static int fcntl_on(fcntl_fn real, u32 call, int fd, int cmd, unsigned long arg,
 }
 
 /* What was not passed is not looked at: the kernel takes a long for every command. */
-#define FCNTL(name)                                                                          \
-	EXPORT int name(int fd, int cmd, ...)                                                \
-	{                                                                                    \
-		va_list ap;                                                                  \
-		unsigned long arg;                                                           \
-		va_start(ap, cmd);                                                           \
-		arg = va_arg(ap, unsigned long);                                             \
-		va_end(ap);                                                                  \
+#define FCNTL(name)                                                                                     \
+	EXPORT int name(int fd, int cmd, ...)                                                           \
+	{                                                                                               \
+		va_list ap;                                                                             \
+		unsigned long arg;                                                                      \
+		va_start(ap, cmd);                                                                      \
+		arg = va_arg(ap, unsigned long);                                                        \
+		va_end(ap);                                                                             \
 		return fcntl_on((fcntl_fn)shim_real(CALL_##name), CALL_##name, fd, cmd, arg, CALLER()); \
 	}
 FCNTL(fcntl)

@@ -120,13 +120,13 @@ static NOINLINE int cloned(clone_fn real, u32 call, void *pc, const struct clone
 }
 
 /* Up to three more arguments, by the flags; those that were not given are passed on unread. */
-#define CLONE_ARGUMENTS(c)                                                                                                      \
-	struct clone c = {fn, stack, flags, arg, 0, 0, 0};                                                                      \
-	va_list ap;                                                                                                             \
-	va_start(ap, arg);                                                                                                      \
-	c.parent_tid = va_arg(ap, pid_t *);                                                                                     \
-	c.tls = va_arg(ap, void *);                                                                                             \
-	c.child_tid = va_arg(ap, pid_t *);                                                                                      \
+#define CLONE_ARGUMENTS(c)                                 \
+	struct clone c = {fn, stack, flags, arg, 0, 0, 0}; \
+	va_list ap;                                        \
+	va_start(ap, arg);                                 \
+	c.parent_tid = va_arg(ap, pid_t *);                \
+	c.tls = va_arg(ap, void *);                        \
+	c.child_tid = va_arg(ap, pid_t *);                 \
 	va_end(ap);
 
 EXPORT int clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)

@@ -2,26 +2,26 @@
 #include "wrap_all.h"
 #include <stdarg.h>
 
-#define MAP(name)													\
-	EXPORT void *name(void *addr, size_t n, int prot, int flags, int fd, off_t off)				\
-	{														\
-		struct ev e;												\
-		int file = fd >= 0 && !(flags & MAP_ANONYMOUS);							\
-		int on = shim_begin(&e, CALL_##name, file ? CLASS_disk : CLASS_memory, CALLER());			\
-		void *r = REAL(name)(addr, n, prot, flags, fd, off);							\
-		shim_note_mmap(r, n, prot, flags, fd, (u64)off);							\
-		if (!on)												\
-			return r;											\
-		shim_end(&e, WRAP_ONCE);										\
-		e.ret = shim_ret_errno((i64)r);									\
-		e.obj = file ? shim_obj_fd(e.t, fd) : 0;								\
-		e.f1 = n;												\
-		e.f2 = (u64)(u32)prot;										\
-		e.f3 = (u64)(u32)flags;										\
-		if (file)												\
-			shim_tail_num(&e, (u64)off);									\
-		shim_done(&e);											\
-		return r;												\
+#define MAP(name)                                                                                 \
+	EXPORT void *name(void *addr, size_t n, int prot, int flags, int fd, off_t off)           \
+	{                                                                                         \
+		struct ev e;                                                                      \
+		int file = fd >= 0 && !(flags & MAP_ANONYMOUS);                                   \
+		int on = shim_begin(&e, CALL_##name, file ? CLASS_disk : CLASS_memory, CALLER()); \
+		void *r = REAL(name)(addr, n, prot, flags, fd, off);                              \
+		shim_note_mmap(r, n, prot, flags, fd, (u64)off);                                  \
+		if (!on)                                                                          \
+			return r;                                                                 \
+		shim_end(&e, WRAP_ONCE);                                                          \
+		e.ret = shim_ret_errno((i64)r);                                                   \
+		e.obj = file ? shim_obj_fd(e.t, fd) : 0;                                          \
+		e.f1 = n;                                                                         \
+		e.f2 = (u64)(u32)prot;                                                            \
+		e.f3 = (u64)(u32)flags;                                                           \
+		if (file)                                                                         \
+			shim_tail_num(&e, (u64)off);                                              \
+		shim_done(&e);                                                                    \
+		return r;                                                                         \
 	}
 MAP(mmap)
 MAP(mmap64)

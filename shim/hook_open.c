@@ -35,86 +35,86 @@ static int unseen(int r)
 	return r;
 }
 
-#define MODE(last)                                 \
-	mode_t mode = 0;                           \
-	if (shim_opens_with_mode(flags)) {         \
-		va_list ap;                        \
-		va_start(ap, last);                \
+#define MODE(last)                                   \
+	mode_t mode = 0;                             \
+	if (shim_opens_with_mode(flags)) {           \
+		va_list ap;                          \
+		va_start(ap, last);                  \
 		mode = (mode_t)va_arg(ap, unsigned); \
-		va_end(ap);                        \
+		va_end(ap);                          \
 	}
 
-#define OPENS(name, dir, call)                                        \
-	struct opening o = {dir, flags, mode, path};                  \
-	struct ev e;                                                  \
-	int r;                                                        \
-	if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))       \
-		return unseen(REAL(name) call);                       \
-	before(&e, &o);                                               \
-	r = REAL(name) call;                                          \
-	after(&e, &o, r);                                             \
+#define OPENS(name, dir, call)                                  \
+	struct opening o = {dir, flags, mode, path};            \
+	struct ev e;                                            \
+	int r;                                                  \
+	if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) \
+		return unseen(REAL(name) call);                 \
+	before(&e, &o);                                         \
+	r = REAL(name) call;                                    \
+	after(&e, &o, r);                                       \
 	return r;
 
-#define OPEN(name)                                                    \
-	EXPORT int name(const char *path, int flags, ...)             \
-	{                                                             \
-		MODE(flags)                                           \
-		OPENS(name, AT_FDCWD, (path, flags, mode))            \
+#define OPEN(name)                                         \
+	EXPORT int name(const char *path, int flags, ...)  \
+	{                                                  \
+		MODE(flags)                                \
+		OPENS(name, AT_FDCWD, (path, flags, mode)) \
 	}
 OPEN(open)
 OPEN(open64)
 OPEN(__open)
 OPEN(__open64)
 
-#define OPENAT(name)                                                  \
-	EXPORT int name(int dirfd, const char *path, int flags, ...)  \
-	{                                                             \
-		MODE(flags)                                           \
-		OPENS(name, dirfd, (dirfd, path, flags, mode))        \
+#define OPENAT(name)                                                 \
+	EXPORT int name(int dirfd, const char *path, int flags, ...) \
+	{                                                            \
+		MODE(flags)                                          \
+		OPENS(name, dirfd, (dirfd, path, flags, mode))       \
 	}
 OPENAT(openat)
 OPENAT(openat64)
 
 /* Of fortified programs: they end the program when a mode is needed. */
-#define OPEN_2(name)                                                  \
-	EXPORT int name(const char *path, int flags)                  \
-	{                                                             \
-		mode_t mode = 0;                                      \
-		OPENS(name, AT_FDCWD, (path, flags))                  \
+#define OPEN_2(name)                                 \
+	EXPORT int name(const char *path, int flags) \
+	{                                            \
+		mode_t mode = 0;                     \
+		OPENS(name, AT_FDCWD, (path, flags)) \
 	}
 OPEN_2(__open_2)
 OPEN_2(__open64_2)
 
-#define OPENAT_2(name)                                                \
-	EXPORT int name(int dirfd, const char *path, int flags)       \
-	{                                                             \
-		mode_t mode = 0;                                      \
-		OPENS(name, dirfd, (dirfd, path, flags))              \
+#define OPENAT_2(name)                                          \
+	EXPORT int name(int dirfd, const char *path, int flags) \
+	{                                                       \
+		mode_t mode = 0;                                \
+		OPENS(name, dirfd, (dirfd, path, flags))        \
 	}
 OPENAT_2(__openat_2)
 OPENAT_2(__openat64_2)
 
-#define CREAT(name)                                                   \
-	EXPORT int name(const char *path, mode_t mode)                \
-	{                                                             \
-		int flags = O_CREAT | O_WRONLY | O_TRUNC;             \
-		OPENS(name, AT_FDCWD, (path, mode))                   \
+#define CREAT(name)                                       \
+	EXPORT int name(const char *path, mode_t mode)    \
+	{                                                 \
+		int flags = O_CREAT | O_WRONLY | O_TRUNC; \
+		OPENS(name, AT_FDCWD, (path, mode))       \
 	}
 CREAT(creat)
 CREAT(creat64)
 
 /* The name is known when the call is over. */
-#define TEMP(name, args, call, extra)                                          \
-	EXPORT int name args                                                   \
-	{                                                                      \
+#define TEMP(name, args, call, extra)                                                           \
+	EXPORT int name args                                                                    \
+	{                                                                                       \
 		struct opening o = {AT_FDCWD, O_RDWR | O_CREAT | O_EXCL | (extra), 0600, path}; \
-		struct ev e;                                                   \
-		int r;                                                         \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))        \
-			return unseen(REAL(name) call);                        \
-		r = REAL(name) call;                                           \
-		after(&e, &o, r);                                              \
-		return r;                                                      \
+		struct ev e;                                                                    \
+		int r;                                                                          \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))                         \
+			return unseen(REAL(name) call);                                         \
+		r = REAL(name) call;                                                            \
+		after(&e, &o, r);                                                               \
+		return r;                                                                       \
 	}
 TEMP(mkstemp, (char *path), (path), 0)
 TEMP(mkstemp64, (char *path), (path), 0)

@@ -152,10 +152,10 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 		leave(t, sig, frame);
 }
 
-#define TURN(n)                                                                                                                 \
-	static void turn##n(int sig, siginfo_t *si, void *context)                                                              \
-	{                                                                                                                       \
-		deliver(sig, si, context, n);                                                                                   \
+#define TURN(n)                                                    \
+	static void turn##n(int sig, siginfo_t *si, void *context) \
+	{                                                          \
+		deliver(sig, si, context, n);                      \
 	}
 TURN(0)
 TURN(1)

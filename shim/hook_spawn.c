@@ -20,8 +20,8 @@ extern char **environ;
 
 typedef int (*spawn_fn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *, char *const *);
 
-static NOINLINE int spawn(spawn_fn real, u32 call, void *pc, int search, pid_t *pid, const char *path,
-			  const posix_spawn_file_actions_t *acts, const posix_spawnattr_t *attr, char *const *argv, char *const *envp)
+static NOINLINE int spawn(spawn_fn real, u32 call, void *pc, int search, pid_t *pid, const char *path, const posix_spawn_file_actions_t *acts,
+			  const posix_spawnattr_t *attr, char *const *argv, char *const *envp)
 {
 	struct env_plan plan;
 	struct target g;
@@ -60,14 +60,14 @@ static NOINLINE int spawn(spawn_fn real, u32 call, void *pc, int search, pid_t *
 	return r;
 }
 
-EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *acts, const posix_spawnattr_t *attr,
-		       char *const argv[], char *const envp[])
+EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *acts, const posix_spawnattr_t *attr, char *const argv[],
+		       char *const envp[])
 {
 	return spawn(REAL(posix_spawn), CALL_posix_spawn, CALLER(), 0, pid, path, acts, attr, argv, envp);
 }
 
-EXPORT int posix_spawnp(pid_t *pid, const char *path, const posix_spawn_file_actions_t *acts, const posix_spawnattr_t *attr,
-			char *const argv[], char *const envp[])
+EXPORT int posix_spawnp(pid_t *pid, const char *path, const posix_spawn_file_actions_t *acts, const posix_spawnattr_t *attr, char *const argv[],
+			char *const envp[])
 {
 	return spawn(REAL(posix_spawnp), CALL_posix_spawnp, CALLER(), 1, pid, path, acts, attr, argv, envp);
 }

@@ -110,7 +110,7 @@ static int relro(u64 inside, u64 *low, u64 *high)
 	const struct link_map *m;
 	for (m = _r_debug.r_map; m; m = m->l_next) {
 		const ElfW(Ehdr) *h = (const void *)m->l_addr;
-		const ElfW(Phdr) *p;
+		const ElfW(Phdr) * p;
 		u32 i;
 		/* A shared object begins with its header; the program itself may not, and has no address here. */
 		if (!m->l_addr || m->l_addr > inside || inside - m->l_addr > 64u << 20 || __builtin_memcmp(h->e_ident, ELFMAG, SELFMAG))
@@ -135,8 +135,8 @@ static int patch(void)
 	const struct {
 		void *theirs, *ours;
 	} swap[] = {
-	    {shim_real(CALL__IO_file_read), (void *)io_read},	{shim_real(CALL__IO_file_write), (void *)io_write},
-	    {shim_real(CALL__IO_file_seek), (void *)io_seek},	{shim_real(CALL__IO_file_close), (void *)io_close},
+	    {shim_real(CALL__IO_file_read), (void *)io_read}, {shim_real(CALL__IO_file_write), (void *)io_write},
+	    {shim_real(CALL__IO_file_seek), (void *)io_seek}, {shim_real(CALL__IO_file_close), (void *)io_close},
 	    {shim_real(CALL__IO_file_stat), (void *)io_stat},
 	};
 	void **narrow = shim_find("_IO_file_jumps", 0), **wide = shim_find("_IO_wfile_jumps", 0), **w;

@@ -37,56 +37,56 @@ static FILE *unseen(FILE *fp)
 	return fp;
 }
 
-#define FOPEN(name)                                                             \
-	EXPORT FILE *name(const char *path, const char *mode)                   \
-	{                                                                       \
-		struct ev e;                                                    \
-		FILE *r;                                                        \
-		int flags;                                                      \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))         \
-			return unseen(REAL(name)(path, mode));                  \
-		shim_pre_nested(&e);                                            \
-		flags = mode_flags(mode);                                       \
-		shim_pre_opens(&e, AT_FDCWD, path, flags);                      \
-		r = REAL(name)(path, mode);                                     \
-		opened(&e, r, path, mode, flags);                               \
-		return r;                                                       \
+#define FOPEN(name)                                                     \
+	EXPORT FILE *name(const char *path, const char *mode)           \
+	{                                                               \
+		struct ev e;                                            \
+		FILE *r;                                                \
+		int flags;                                              \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) \
+			return unseen(REAL(name)(path, mode));          \
+		shim_pre_nested(&e);                                    \
+		flags = mode_flags(mode);                               \
+		shim_pre_opens(&e, AT_FDCWD, path, flags);              \
+		r = REAL(name)(path, mode);                             \
+		opened(&e, r, path, mode, flags);                       \
+		return r;                                               \
 	}
 FOPEN(fopen)
 FOPEN(fopen64)
 
 /* The old descriptor goes, and the new file may get its number. */
-#define FREOPEN(name)                                                           \
-	EXPORT FILE *name(const char *path, const char *mode, FILE *fp)         \
-	{                                                                       \
-		struct ev e;                                                    \
-		FILE *r;                                                        \
-		int flags;                                                      \
-		shim_fd_gone(fp->_fileno);                                      \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))         \
-			return unseen(REAL(name)(path, mode, fp));              \
-		shim_pre_nested(&e);                                            \
-		flags = mode_flags(mode);                                       \
-		if (path)                                                       \
-			shim_pre_opens(&e, AT_FDCWD, path, flags);              \
-		r = REAL(name)(path, mode, fp);                                 \
-		opened(&e, r, path ? path : "", mode, flags);                   \
-		return r;                                                       \
+#define FREOPEN(name)                                                   \
+	EXPORT FILE *name(const char *path, const char *mode, FILE *fp) \
+	{                                                               \
+		struct ev e;                                            \
+		FILE *r;                                                \
+		int flags;                                              \
+		shim_fd_gone(fp->_fileno);                              \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) \
+			return unseen(REAL(name)(path, mode, fp));      \
+		shim_pre_nested(&e);                                    \
+		flags = mode_flags(mode);                               \
+		if (path)                                               \
+			shim_pre_opens(&e, AT_FDCWD, path, flags);      \
+		r = REAL(name)(path, mode, fp);                         \
+		opened(&e, r, path ? path : "", mode, flags);           \
+		return r;                                               \
 	}
 FREOPEN(freopen)
 FREOPEN(freopen64)
 
-#define TMPFILE(name)                                                           \
-	EXPORT FILE *name(void)                                                 \
-	{                                                                       \
-		struct ev e;                                                    \
-		FILE *r;                                                        \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))         \
-			return unseen(REAL(name)());                            \
-		shim_pre_nested(&e);                                            \
-		r = REAL(name)();                                               \
-		opened(&e, r, 0, 0, O_RDWR | O_TMPFILE);                        \
-		return r;                                                       \
+#define TMPFILE(name)                                                   \
+	EXPORT FILE *name(void)                                         \
+	{                                                               \
+		struct ev e;                                            \
+		FILE *r;                                                \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) \
+			return unseen(REAL(name)());                    \
+		shim_pre_nested(&e);                                    \
+		r = REAL(name)();                                       \
+		opened(&e, r, 0, 0, O_RDWR | O_TMPFILE);                \
+		return r;                                               \
 	}
 TMPFILE(tmpfile)
 TMPFILE(tmpfile64)

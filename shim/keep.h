@@ -27,8 +27,8 @@ static inline int shim_keeping(void)
 }
 
 HIDDEN void shim_keep_before(struct thr *t, int dirfd, const char *path, int at_flags, int gone); /* it may be truncated, or its name go */
-HIDDEN void shim_keep_opened(struct thr *t, int fd, int flags);					   /* for writing, just now */
-HIDDEN void shim_keep_fd(struct thr *t, int fd);						   /* will be changed through fd */
-HIDDEN void shim_keep_locked(int fd);								   /* a POSIX lock was taken through it */
+HIDDEN void shim_keep_opened(struct thr *t, int fd, int flags); /* for writing, just now */
+HIDDEN void shim_keep_fd(struct thr *t, int fd); /* will be changed through fd */
+HIDDEN void shim_keep_locked(int fd); /* a POSIX lock was taken through it */
 
 #endif

@@ -77,17 +77,14 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
 	register long r9 __asm__("r9") = f;
-	__asm__ volatile("syscall"
-			 : "=a"(r)
-			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
+	__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
 	return r;
 }
 
 /* A function NAME that calls BEFORE(return address, call) and jumps to what it returns, with the stack as it was. */
-#define SHIM_JUMP_TO_(NAME, BEFORE, CALL)                                                                                      \
-	__asm__(".text\n.globl " #NAME "\n.type " #NAME ", @function\n" #NAME ":\n.cfi_startproc\nendbr64\n"               \
-		"movq (%rsp), %rdi\nmovl $" #CALL ", %esi\nsubq $8, %rsp\n.cfi_adjust_cfa_offset 8\ncall " #BEFORE "\n"     \
+#define SHIM_JUMP_TO_(NAME, BEFORE, CALL)                                                                               \
+	__asm__(".text\n.globl " #NAME "\n.type " #NAME ", @function\n" #NAME ":\n.cfi_startproc\nendbr64\n"            \
+		"movq (%rsp), %rdi\nmovl $" #CALL ", %esi\nsubq $8, %rsp\n.cfi_adjust_cfa_offset 8\ncall " #BEFORE "\n" \
 		"addq $8, %rsp\n.cfi_adjust_cfa_offset -8\njmp *%rax\n.cfi_endproc\n.size " #NAME ", .-" #NAME "\n");
 
 #elif defined(__aarch64__)
@@ -136,18 +133,15 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	register long x3 __asm__("x3") = d;
 	register long x4 __asm__("x4") = e;
 	register long x5 __asm__("x5") = f;
-	__asm__ volatile("svc #0"
-			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-			 : "memory");
+	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
 	return x0;
 }
 
-#define SHIM_JUMP_TO_(NAME, BEFORE, CALL)                                                                                      \
-	__asm__(".text\n.globl " #NAME "\n.type " #NAME ", %function\n" #NAME ":\n.cfi_startproc\nhint #34\n"              \
-		"stp x29, x30, [sp, #-16]!\n.cfi_adjust_cfa_offset 16\n.cfi_offset 29, -16\n.cfi_offset 30, -8\n"           \
-		"mov x0, x30\nmov w1, #" #CALL "\nbl " #BEFORE "\nmov x16, x0\n"                                           \
-		"ldp x29, x30, [sp], #16\n.cfi_adjust_cfa_offset -16\n.cfi_restore 29\n.cfi_restore 30\n"                   \
+#define SHIM_JUMP_TO_(NAME, BEFORE, CALL)                                                                         \
+	__asm__(".text\n.globl " #NAME "\n.type " #NAME ", %function\n" #NAME ":\n.cfi_startproc\nhint #34\n"     \
+		"stp x29, x30, [sp, #-16]!\n.cfi_adjust_cfa_offset 16\n.cfi_offset 29, -16\n.cfi_offset 30, -8\n" \
+		"mov x0, x30\nmov w1, #" #CALL "\nbl " #BEFORE "\nmov x16, x0\n"                                  \
+		"ldp x29, x30, [sp], #16\n.cfi_adjust_cfa_offset -16\n.cfi_restore 29\n.cfi_restore 30\n"         \
 		"br x16\n.cfi_endproc\n.size " #NAME ", .-" #NAME "\n");
 
 #else

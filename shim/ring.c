@@ -412,7 +412,8 @@ static COLD void side_append(struct thr *t)
 			flush_slot(t, s, 0);
 			own->seq = s->seq;
 		} else {
-			shim_copy((u8 *)own + PROPHET_SlotHeader + PROPHET_ChunkHeader + (u32)own->pos, (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader, len);
+			shim_copy((u8 *)own + PROPHET_SlotHeader + PROPHET_ChunkHeader + (u32)own->pos, (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader,
+				  len);
 			own->pos += len;
 		}
 	}
@@ -475,7 +476,6 @@ void shim_aside_over(struct thr *t)
 	t->side_depth = 0;
 	t->own->pos += 1ull << 32;
 }
-
 
 /* Called with the process's lock held. The owner may go on writing; if it flushes while we copy, the copy is dropped. */
 void shim_flush_for(struct thr *t)

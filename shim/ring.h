@@ -16,7 +16,7 @@
 /* What a key predicts for its next event. 64 bytes: one cache line. */
 struct key {
 	u64 idx; /* object ^ thr.genx: 0 fits nothing */
-	u64 sc;  /* pc << 16 | call */
+	u64 sc; /* pc << 16 | call */
 	u64 seq, f1, f2, f3;
 	i64 ret;
 	u32 num, pad;
@@ -34,32 +34,32 @@ struct thr {
 	u64 genx;
 	u64 gen;
 	u32 nkeys, proc;
-	u64 nobj;     /* objects named so far */
-	u64 lastcpu;  /* ticks of the last CPU sample */
+	u64 nobj; /* objects named so far */
+	u64 lastcpu; /* ticks of the last CPU sample */
 	u64 path_gen; /* genx when path was stored */
 	u64 pc_gen, pc;
 	u32 path_len;
 	u32 nthread, nfork; /* creations so far */
-	u32 index;          /* of the slot */
-	u32 depth;          /* handlers running; one that was left by a jump is still counted until shim_ready_slow sees it */
-	u32 vfork;          /* VFORK_…: not only this thread may be running on this state */
-	u32 lost;           /* errno of a failed write not yet in the stream */
+	u32 index; /* of the slot */
+	u32 depth; /* handlers running; one that was left by a jump is still counted until shim_ready_slow sees it */
+	u32 vfork; /* VFORK_…: not only this thread may be running on this state */
+	u32 lost; /* errno of a failed write not yet in the stream */
 	u64 lost_count;
 	u64 ndata;
 	u32 tid, how;
 	u32 parent, nth;
-	u64 cursor;	   /* time cursor as the last handler left it */
+	u64 cursor; /* time cursor as the last handler left it */
 	struct slot *own, *side; /* the thread's ring; the one for handlers that interrupt its writer (shim_aside) */
-	u32 side_depth;	   /* slot and ring are the side's since this handler; 0: they are the own ones */
-	u32 side_len;	   /* bytes there that belong behind what is in the own ring */
+	u32 side_depth; /* slot and ring are the side's since this handler; 0: they are the own ones */
+	u32 side_len; /* bytes there that belong behind what is in the own ring */
 	u32 writing, mute; /* a writer is at work outside of our text; a handler of this depth cannot be recorded */
 	struct thr *next, *prev; /* of the process's list; next: also of the free list */
 	struct thr *ended; /* next of the list of threads whose routine is over */
 	void *start, *arg; /* a new thread's routine */
 	u32 flags, begun;
-	void *env;	   /* an environment that a vforked child needed; taken back by its parent */
+	void *env; /* an environment that a vforked child needed; taken back by its parent */
 	u64 env_len;
-	struct under {	   /* what each running handler interrupted */
+	struct under { /* what each running handler interrupted */
 		u64 frame, begin;
 		u32 call, sig;
 		u32 writing, pad;
@@ -83,7 +83,7 @@ struct self {
 	struct thr *thr;
 	u32 uid, proc;
 	u32 nfork; /* forks so far, as the parent counted */
-	u32 off;   /* never record on this thread: it is ours */
+	u32 off; /* never record on this thread: it is ours */
 	struct slot *slot; /* where thr's ring is mapped: a forked child maps its own there */
 };
 extern __thread struct self shim_self __attribute__((tls_model("initial-exec"))) HIDDEN;
@@ -92,7 +92,7 @@ extern struct control shim_ctl HIDDEN; /* page(s) that boot maps over with the f
 /* One event while it is being made; lives on the wrapper's stack. */
 struct part {
 	const void *p; /* of bytes; for numbers NULL */
-	u64 n;         /* length, or the number */
+	u64 n; /* length, or the number */
 	u32 kind;
 };
 enum { PART_NUM, PART_STR, PART_PATH };
@@ -121,7 +121,7 @@ enum { DATA_NONE = 0, DATA_INLINE = 1, DATA_HASH = 2, DATA_BIG = 4, DATA_PIECES 
 HIDDEN void shim_commit(struct ev *e);
 HIDDEN int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end);
 HIDDEN void shim_flush(struct thr *t, u32 flags);
-HIDDEN int shim_aside(struct thr *t);	   /* 0: what comes goes to the side */
+HIDDEN int shim_aside(struct thr *t); /* 0: what comes goes to the side */
 HIDDEN void shim_aside_over(struct thr *t); /* and is behind the interrupted record, which starts over */
 HIDDEN void shim_flush_for(struct thr *t); /* of another thread of this process */
 HIDDEN void shim_flush_dead(struct slot *s); /* of a process that is no more */
@@ -210,7 +210,8 @@ static inline __attribute__((always_inline)) int shim_quick(struct thr *t, u64 o
 	u8 *p = t->ring + (u32)pos;
 	barrier();
 	dt = begin - t->last;
-	odd = (k->idx ^ obj ^ t->genx) | (k->sc ^ sc) | (u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3) | dt >> 13 | dur >> 14 | (k->num & ~63u);
+	odd =
+	    (k->idx ^ obj ^ t->genx) | (k->sc ^ sc) | (u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3) | dt >> 13 | dur >> 14 | (k->num & ~63u);
 	if (unlikely(odd || (u32)pos > PROPHET_RingLimit))
 		return shim_numbers(t, obj, sc, ret, f1, f2, f3, begin, end);
 	/* Key, dt in two bytes, the mask, the duration in two: see put_v. */

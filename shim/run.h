@@ -35,14 +35,14 @@ enum { RUN_NONE, RUN_OFF, RUN_ON };
 extern struct run shim_run HIDDEN;
 
 HIDDEN int shim_run_open(char **envp, int argc, char **argv); /* 0: recording */
-HIDDEN void shim_run_forked(void);			      /* in a new child */
-HIDDEN void shim_block(u64 *was);			      /* all signals */
+HIDDEN void shim_run_forked(void); /* in a new child */
+HIDDEN void shim_block(u64 *was); /* all signals */
 HIDDEN void shim_unblock(const u64 *was);
 HIDDEN int shim_stream_write(const void *p, u64 len); /* 0 or errno; signals are blocked */
 HIDDEN int shim_stream_writev(const struct iovec *v, int n, u64 len);
 HIDDEN void *shim_slots_map(void *at, u32 first, u32 n); /* shared, backed by real memory, at this address if not NULL; NULL when there is none */
-HIDDEN int shim_private(void *at);			  /* a slot's memory becomes this process's own; 0 or -errno */
-HIDDEN int shim_slot_take(u32 n, u32 *first);  /* n slots in a row for this process */
+HIDDEN int shim_private(void *at); /* a slot's memory becomes this process's own; 0 or -errno */
+HIDDEN int shim_slot_take(u32 n, u32 *first); /* n slots in a row for this process */
 HIDDEN void shim_slot_free(u32 index);
 HIDDEN void shim_run_left(void); /* this process has freed its slots: the last one cleans up */
 HIDDEN void *shim_shared_room(void); /* the table of shared objects; NULL when it has no space */
@@ -50,7 +50,7 @@ HIDDEN u64 shim_rss(u64 now); /* pages, or 0 when it is not time yet */
 HIDDEN void shim_say(const char *what, const char *about, i64 err); /* the one line */
 HIDDEN int shim_fd_ours(int fd);
 HIDDEN int shim_fd_ours_from(u32 first); /* the lowest of ours from there on; -1: none */
-HIDDEN void shim_fd_yield(int fd);	 /* ours moves elsewhere: the program wants the number */
+HIDDEN void shim_fd_yield(int fd); /* ours moves elsewhere: the program wants the number */
 HIDDEN int shim_room(u32 part); /* PROPHET_Room…: gives a part of the control mapping its space; 0: there is none to be had */
 HIDDEN u64 *shim_known_files(void); /* PROPHET_KnownFiles words in the control mapping; the first counts the others */
 HIDDEN void shim_ring_rate(u64 ticks_per_ms);
@@ -75,7 +75,7 @@ struct wiped {
 	u32 draw[2]; /* the tid that draws a random number: hook_rand.c */
 	struct thr *list; /* every thread's */
 	struct thr *spare;
-	struct thr *ended;   /* threads whose routine is over: pushed by themselves, */
+	struct thr *ended; /* threads whose routine is over: pushed by themselves, */
 	struct thr *reaping; /* taken from there by shim_reap */
 	struct lock system;
 };

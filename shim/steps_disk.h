@@ -156,7 +156,7 @@ HIDDEN void shim_input_statx(struct ev *e, i64 r, const struct statx *st);
 HIDDEN void shim_input_statfs(struct ev *e, i64 r, const struct statfs *st);
 HIDDEN void shim_input_statvfs(struct ev *e, i64 r, const struct statvfs *st);
 HIDDEN void shim_input_text(struct ev *e, const void *text, i64 n); /* n bytes, or what fits */
-HIDDEN void shim_input_cstr(struct ev *e, const char *text);	    /* up to its NUL; may be NULL */
+HIDDEN void shim_input_cstr(struct ev *e, const char *text); /* up to its NUL; may be NULL */
 HIDDEN void shim_input_flock(struct ev *e, const struct flock *l);
 HIDDEN void shim_input_dirent(struct ev *e, const struct dirent64 *d);
 

@@ -6,21 +6,21 @@
 
 #include "run.h"
 
-HIDDEN int shim_thread_boot(int argc, char **argv);		    /* the main thread; from our constructor */
-HIDDEN struct thr *shim_ready_slow(u32 cls);			    /* see shim_ready */
-HIDDEN struct thr *shim_thread_new(struct thr *parent);		    /* for a thread about to be created; NULL: it will find its own */
-HIDDEN void shim_thread_begin(struct thr *t);			    /* on the new thread */
-HIDDEN void shim_thread_ending(struct thr *t);			    /* its routine is over; destructors may still run; shim_reap writes its ring */
-HIDDEN void shim_thread_drop(struct thr *t);			    /* it never came to be */
-HIDDEN void shim_reap(void);					    /* take back what ended threads had */
-HIDDEN void shim_forked(void);					    /* in a forked child, before anything else */
-HIDDEN void shim_child(void);					    /* in a child that a wrapper has made: it becomes a process of the trace at its first event */
+HIDDEN int shim_thread_boot(int argc, char **argv); /* the main thread; from our constructor */
+HIDDEN struct thr *shim_ready_slow(u32 cls); /* see shim_ready */
+HIDDEN struct thr *shim_thread_new(struct thr *parent); /* for a thread about to be created; NULL: it will find its own */
+HIDDEN void shim_thread_begin(struct thr *t); /* on the new thread */
+HIDDEN void shim_thread_ending(struct thr *t); /* its routine is over; destructors may still run; shim_reap writes its ring */
+HIDDEN void shim_thread_drop(struct thr *t); /* it never came to be */
+HIDDEN void shim_reap(void); /* take back what ended threads had */
+HIDDEN void shim_forked(void); /* in a forked child, before anything else */
+HIDDEN void shim_child(void); /* in a child that a wrapper has made: it becomes a process of the trace at its first event */
 HIDDEN void shim_fork_record(struct thr *t, u32 nth, u64 pid, u32 how);
-HIDDEN int shim_in_handler(struct thr *t, u64 here);		    /* a signal handler runs, seen from this place of the stack; forgets those that were left by a jump */
-HIDDEN void shim_exit_flush(u32 how, i64 status);		    /* the process ends, or becomes another program */
-HIDDEN void shim_process_over(u32 how, i64 status);		    /* the same, for good */
-HIDDEN void shim_record_no_more(void);				    /* in this process */
-HIDDEN int shim_in_vfork(struct thr *t);			    /* we run in a vforked child, on its parent's state */
+HIDDEN int shim_in_handler(struct thr *t, u64 here); /* a signal handler runs, seen from this place of the stack; forgets those that were left by a jump */
+HIDDEN void shim_exit_flush(u32 how, i64 status); /* the process ends, or becomes another program */
+HIDDEN void shim_process_over(u32 how, i64 status); /* the same, for good */
+HIDDEN void shim_record_no_more(void); /* in this process */
+HIDDEN int shim_in_vfork(struct thr *t); /* we run in a vforked child, on its parent's state */
 HIDDEN void shim_serial_take(void);
 HIDDEN void shim_serial_give(void);
 HIDDEN u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail);

@@ -23,7 +23,7 @@ int main(void)
 		for (i = 0; i < 3; i++)
 			same &= fstat(i, &st) == 0 && st.st_rdev == null.st_rdev;
 		getcwd(cwd, sizeof cwd);
-		dprintf(out[1], "session %d null %d cwd %s next %d\n", getsid(0) == getpid() , same, cwd, open("/dev/null", O_RDONLY) == 3);
+		dprintf(out[1], "session %d null %d cwd %s next %d\n", getsid(0) == getpid(), same, cwd, open("/dev/null", O_RDONLY) == 3);
 		if (daemon(1, 1))
 			_exit(1);
 		dprintf(out[1], "again %d\n", getsid(0) == getpid());

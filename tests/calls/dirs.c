@@ -14,8 +14,14 @@ static int bad;
 #include <dirent.h>
 #include <sys/syscall.h>
 
-static int no_dots(const struct dirent *e) { return e->d_name[0] != '.'; }
-static int no_dots64(const struct dirent64 *e) { return e->d_name[0] != '.'; }
+static int no_dots(const struct dirent *e)
+{
+	return e->d_name[0] != '.';
+}
+static int no_dots64(const struct dirent64 *e)
+{
+	return e->d_name[0] != '.';
+}
 
 int main(void)
 {

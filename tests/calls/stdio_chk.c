@@ -19,8 +19,10 @@ static int bad;
 extern char *__fgets_chk(char *, size_t, int, FILE *);
 extern wchar_t *__fgetws_chk(wchar_t *, size_t, int, FILE *);
 extern size_t __fread_chk(void *, size_t, size_t, size_t, FILE *);
-extern int __printf_chk(int, const char *, ...), __fprintf_chk(FILE *, int, const char *, ...), __vprintf_chk(int, const char *, va_list), __vfprintf_chk(FILE *, int, const char *, va_list);
-extern int __wprintf_chk(int, const wchar_t *, ...), __fwprintf_chk(FILE *, int, const wchar_t *, ...), __vwprintf_chk(int, const wchar_t *, va_list), __vfwprintf_chk(FILE *, int, const wchar_t *, va_list);
+extern int __printf_chk(int, const char *, ...), __fprintf_chk(FILE *, int, const char *, ...), __vprintf_chk(int, const char *, va_list),
+    __vfprintf_chk(FILE *, int, const char *, va_list);
+extern int __wprintf_chk(int, const wchar_t *, ...), __fwprintf_chk(FILE *, int, const wchar_t *, ...), __vwprintf_chk(int, const wchar_t *, va_list),
+    __vfwprintf_chk(FILE *, int, const wchar_t *, va_list);
 
 static void narrow(const char *f, ...)
 {
