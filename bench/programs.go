@@ -109,10 +109,15 @@ func (b *bench) program(w *workload, ratios map[string][]float64) (sizes, error)
 			} else {
 				got[way] = v
 			}
-			if r == b.rounds-1 && way == wayDefault {
-				if z, err = b.sizes(trace); err != nil {
+			if r == b.rounds-1 && way != wayBare {
+				got, err := b.sizes(trace)
+				if err != nil {
 					return z, err
 				}
+				if way == wayDefault {
+					got.packed, got.packedEvents = z.packed, z.packedEvents
+				}
+				z = got
 			}
 			os.RemoveAll(traces)
 			if r >= 0 {
