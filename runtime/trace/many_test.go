@@ -9,9 +9,6 @@ import (
 
 // Ten thousand threads at once are merged in bounded memory.
 func TestManyThreads(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a second")
-	}
 	const threads, each = 10_000, 100
 	tr := mustOpen(t, synth(t, threads, each, true))
 	lines := &lineCount{}
