@@ -84,7 +84,7 @@ type Slot struct {
 	Start  uint64 // CLOCK_BOOTTIME ns when the process was first recorded: a process of that pid that started later is another one
 	State  uint32 // SlotLive …
 	Flags  uint32
-	Call   uint32 // call the thread is inside of, 0 when none (for status only)
+	Call   uint32 // call the thread is inside of, 0 when none; commands show it
 	NS     uint32 // pid namespace that Owner is a number in, 0 when not known
 	Begin  uint64 // ticks when it entered
 	Pads   [104]byte

@@ -121,12 +121,4 @@ static inline u64 mutex_mark(pthread_mutex_t *m)
 HIDDEN u64 shim_mutex_name(struct thr *t, pthread_mutex_t *m, int hold);
 HIDDEN u64 shim_mutex_next(struct thr *t, pthread_mutex_t *m);
 
-/* Objects without order that only need a name by value: clocks, threads, processes. */
-static inline u64 shim_obj_none(struct thr *t, u64 x)
-{
-	(void)t;
-	(void)x;
-	return 0;
-}
-
 #endif

@@ -1,6 +1,6 @@
 /* The real functions: found in the objects loaded after us, without dlsym.
  *
- * dlsym may allocate, lock and must not run in a signal handler; 600 look-ups would also cost more than starting
+ * dlsym may allocate, lock and must not run in a signal handler; 700 look-ups would also cost more than starting
  * /bin/true. Instead the ELF hash tables of the objects behind us are read, each function at its first use: no lock,
  * no allocation, no libc. IFUNCs are called as the dynamic linker would.
  */

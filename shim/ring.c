@@ -183,7 +183,7 @@ void shim_commit(struct ev *e)
 			u64 pc = t->pc_gen == g ? t->pc : 0;
 			was.seq = was.f1 = was.f2 = was.f3 = 0;
 			was.ret = 0;
-			num = k->pad == (u32)g ? k->num : t->nkeys; /* the place is this chunk's already; genx is odd */
+			num = k->chunk == (u32)g ? k->num : t->nkeys; /* the place is this chunk's already; genx is odd */
 			p = put_v(p, PROPHET_TagKey);
 			p = put_v(p, num);
 			p = put_v(p, e->call);
@@ -258,13 +258,12 @@ void shim_commit(struct ev *e)
 			p += e->inlen;
 		}
 		t->last = end;
-		if (unlikely(!shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos))))) {
+		if (unlikely(!shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)))))
 			continue;
-		}
 		if (!known) {
 			k->idx = e->obj ^ g;
 			k->sc = sc;
-			k->pad = (u32)g;
+			k->chunk = (u32)g;
 			k->num = num;
 			k->seq = 0;
 			if (num == t->nkeys)

@@ -1,6 +1,6 @@
 /* The run that this process belongs to: its directory, its control page, its files, and what is said about it.
  *
- * run.c owns everything here. The descriptors stand above the program's (shim_fd_ours tells them apart) and are
+ * run.c owns the files and slots, start.c how a process comes in, say.c the line on stderr. The descriptors stand above the program's (shim_fd_ours tells them apart) and are
  * checked before each use, as a program may close all it finds and open others under the same numbers.
  */
 #ifndef SHIM_RUN_H
@@ -23,8 +23,7 @@ struct run {
 	u32 stream_index;
 	u32 said;
 	u32 forked_from_threads;
-	u32 exiting; /* our destructor has run: every record goes out at once */
-	u32 secure;
+	u32 exiting; /* at_end has run (boot.c): every record goes out at once */
 	u32 ns; /* our pid namespace, 0 when not known */
 	char **envp;
 	char dir[4096];

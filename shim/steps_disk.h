@@ -47,17 +47,11 @@ static inline u64 shim_obj_dirfd(struct thr *t, int fd)
 	return fd == AT_FDCWD ? 0 : shim_obj_fd(t, fd);
 }
 
-/* post newfd r: the call made a descriptor, and its event says which. post samefd r OLD: a duplicate. */
+/* post newfd r: the call made a descriptor, and its event says which. */
 static inline void shim_post_newfd(struct ev *e, i64 fd)
 {
 	if (fd >= 0)
 		shim_fd_new(e->t, (int)fd, "");
-}
-
-static inline void shim_post_samefd(struct ev *e, i64 fd, int of)
-{
-	if (fd >= 0)
-		shim_fd_same(e->t, (int)fd, of);
 }
 
 /* post opened r FLAGS: newfd, and what is kept of a file that is open for writing. */

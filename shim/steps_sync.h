@@ -64,15 +64,6 @@ late:
 }
 
 /* Names of objects that a row only mentions. */
-static inline u64 shim_obj_rwlock(struct thr *t, const void *p)
-{
-	return shim_object(t, PROPHET_ObjRwlock, p)->id;
-}
-
-static inline u64 shim_obj_cond(struct thr *t, const void *p)
-{
-	return shim_object(t, PROPHET_ObjCond, p)->id;
-}
 
 static inline u64 shim_obj_sem(struct thr *t, const void *p)
 {
