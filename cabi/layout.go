@@ -18,6 +18,8 @@ const (
 	RingCap       = SlotSize - SlotHeader - ChunkHeader
 	RecordMax     = 8 << 10 // no single commit is longer
 	RingLimit     = RingCap - RecordMax
+	SlotFirst     = 16 << 10 // what a slot has memory for from the start; the rest comes when its thread gets there
+	FirstLimit    = SlotFirst - SlotHeader - ChunkHeader - RecordMax
 	SlotsMax      = 16384
 	StreamFiles   = 32      // stream-00 … stream-31; a process appends to the one of its number modulo this
 	ChunkMax      = 1 << 24 // payload of one chunk; readers refuse longer ones

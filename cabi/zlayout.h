@@ -17,6 +17,8 @@
 #define PROPHET_RingCap 65280
 #define PROPHET_RecordMax 8192
 #define PROPHET_RingLimit 57088
+#define PROPHET_SlotFirst 16384
+#define PROPHET_FirstLimit 7936
 #define PROPHET_SlotsMax 16384
 #define PROPHET_StreamFiles 32
 #define PROPHET_ChunkMax 16777216

@@ -95,15 +95,17 @@ static int preloaded(void)
 /* Absolute, as children may be started elsewhere. */
 static void our_path(void)
 {
+	static char path[4096];
 	const struct link_map *m;
 	struct text t;
-	shim_text(&t, shim_run.lib, sizeof shim_run.lib);
 	for (m = _r_debug.r_map; m; m = m->l_next)
 		if (m->l_addr == (ElfW(Addr))__ehdr_start) {
-			if (*m->l_name != '/' && sys(SYS_getcwd, shim_run.lib, sizeof shim_run.lib) > 0) {
-				t.len = (u32)shim_len(shim_run.lib);
-				shim_put(&t, "/");
-			}
+			shim_run.lib = m->l_name;
+			if (*m->l_name == '/' || sys(SYS_getcwd, path, sizeof path) <= 0)
+				continue;
+			shim_run.lib = path;
+			shim_text(&t, path + shim_len(path), sizeof path - (u32)shim_len(path));
+			shim_put(&t, "/");
 			shim_put(&t, m->l_name);
 		}
 }

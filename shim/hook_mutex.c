@@ -17,7 +17,7 @@ static inline __attribute__((always_inline)) int as_predicted(struct thr *t, u64
 	v = now - t->last;
 	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 != addr || v >= 1u << 13))
 		return 0;
-	if (unlikely(seq != key_next(k->seq) || (k->ret | (k->num & ~63u)) || (u32)pos > PROPHET_RingLimit))
+	if (unlikely(seq != key_next(k->seq) || (k->ret | (k->num & ~63u)) || (u32)pos > t->limit))
 		return 0;
 	head = k->num * 2 + (PROPHET_FirstKey << 1 | 1);
 	/* Prefix varints of one and of two bytes; see put_v. */

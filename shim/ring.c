@@ -78,7 +78,7 @@ void shim_cpu(struct thr *t)
 	u64 pages, now = shim_ticks();
 	shim_record_at(t, PROPHET_TagCPU, b, (u32)(put_v(b, thread_cpu()) - b));
 	t->lastcpu = now;
-	pages = shim_rss(now);
+	pages = t->vfork ? 0 : shim_rss(now); /* descriptors of a vforked child are not those of our memory */
 	if (pages) {
 		u8 *p = put_v(b, PROPHET_TagRSS);
 		shim_record(t, b, (u32)(put_v(p, pages) - b));
@@ -306,7 +306,7 @@ int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3
 	dt = begin - t->last;
 	if (unlikely(k->idx != (obj ^ t->genx) || k->sc != sc || k->num >= 128 - PROPHET_FirstKey))
 		return 0;
-	if (unlikely(dt > shim_gap || dur > shim_gap || (u32)pos > PROPHET_RingLimit))
+	if (unlikely(dt > shim_gap || dur > shim_gap || (u32)pos > t->limit))
 		return 0;
 	*p = (u8)((PROPHET_FirstKey + k->num) << 1 | 1);
 	if (ret != k->ret)
@@ -404,9 +404,9 @@ static COLD void side_append(struct thr *t)
 	len = t->side_len;
 	t->side_len = 0;
 	if (len) {
-		if ((u32)own->pos + len > PROPHET_RingLimit)
+		if ((u32)own->pos + len > t->room)
 			flush_slot(t, own, 0);
-		if ((u32)own->pos + len > PROPHET_RingLimit) {
+		if ((u32)own->pos + len > t->room) {
 			s->seq = own->seq;
 			flush_slot(t, s, 0);
 			own->seq = s->seq;
@@ -435,11 +435,27 @@ void shim_flush(struct thr *t, u32 flags)
 	shim_unblock(&mask);
 }
 
+/* Most threads of most programs never get as far, so the greater part of a slot has no memory until now. */
+static int grown(struct thr *t)
+{
+	u64 mask;
+	int r = 0;
+	if (t->limit == PROPHET_RingLimit)
+		return 0;
+	shim_block(&mask);
+	if (!t->side_depth && shim_slot_grow(t->index) == 0) {
+		t->room = t->limit = PROPHET_RingLimit;
+		r = 1;
+	}
+	shim_unblock(&mask);
+	return r;
+}
+
 void shim_make_room(struct thr *t)
 {
 	if (t->side_len && !t->side_depth)
 		side_append(t);
-	else
+	else if (t->side_depth || !grown(t))
 		shim_flush(t, 0);
 }
 
@@ -464,6 +480,7 @@ int shim_aside(struct thr *t)
 	t->side_depth = t->depth;
 	t->slot = s;
 	t->ring = (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader;
+	t->limit = PROPHET_RingLimit;
 	return 0;
 }
 
@@ -471,6 +488,7 @@ void shim_aside_over(struct thr *t)
 {
 	t->slot = t->own;
 	t->ring = (u8 *)t->own + PROPHET_SlotHeader + PROPHET_ChunkHeader;
+	t->limit = t->room;
 	t->side_len = (u32)t->side->pos;
 	t->side_depth = 0;
 	t->own->pos += 1ull << 32;

@@ -34,7 +34,8 @@ struct thr {
 	u64 last; /* time cursor, ticks */
 	u64 genx;
 	u64 gen;
-	u32 nkeys, proc;
+	u32 nkeys;
+	u32 limit; /* a record may begin up to here: what slot has memory for */
 	u64 nobj; /* objects named so far */
 	u64 lastcpu; /* ticks of the last CPU sample */
 	u64 path_gen; /* genx when path was stored */
@@ -47,7 +48,8 @@ struct thr {
 	u32 lost; /* errno of a failed write not yet in the stream */
 	u64 lost_count;
 	u64 ndata;
-	u32 tid, how;
+	u32 tid, how, proc;
+	u32 room; /* limit of the own slot */
 	u32 parent, nth;
 	u64 cursor; /* time cursor as the last handler left it */
 	struct slot *own, *side; /* the thread's ring; the one for handlers that interrupt its writer (shim_aside) */
@@ -186,7 +188,7 @@ static inline u64 shim_place(struct thr *t)
 		barrier();
 		pos = t->slot->pos;
 		barrier();
-		if (likely((u32)pos <= PROPHET_RingLimit && (!t->side_len || t->side_depth)))
+		if (likely((u32)pos <= t->limit && (!t->side_len || t->side_depth)))
 			return pos;
 		t->writing = 0;
 		shim_make_room(t);
@@ -213,7 +215,7 @@ static inline __attribute__((always_inline)) int shim_quick(struct thr *t, u64 o
 	dt = begin - t->last;
 	odd =
 	    (k->idx ^ obj ^ t->genx) | (k->sc ^ sc) | (u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3) | dt >> 13 | dur >> 14 | (k->num & ~63u);
-	if (unlikely(odd || (u32)pos > PROPHET_RingLimit))
+	if (unlikely(odd || (u32)pos > t->limit))
 		return shim_numbers(t, obj, sc, ret, f1, f2, f3, begin, end);
 	/* Key, dt in two bytes, the mask, the duration in two: see put_v. */
 	v = (u64)(k->num * 2 + (PROPHET_FirstKey << 1 | 1)) | (dt << 3 | PROPHET_EvMore << 2 | 2) << 8 | (u64)PROPHET_MaskDuration << 24 | (dur << 2 | 2) << 32;

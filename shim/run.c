@@ -63,7 +63,7 @@ int shim_fd_ours(int fd)
 static int lift(int fd)
 {
 	struct rlimit was, up;
-	long r, base = 4096;
+	long r, base = 4064;
 	int raised = 0;
 	if (fd < 0)
 		return fd;
@@ -137,18 +137,20 @@ const char *shim_in_dir(struct text *t, char *buf, u32 cap, const char *name)
 	return buf;
 }
 
-static char stream_path[4200];
-
-int shim_stream_open(void)
+static long open_stream(char *path, u32 cap, int flags)
 {
 	char name[16];
 	struct text t, n;
-	long fd;
 	shim_text(&n, name, sizeof name);
 	shim_put(&n, "stream-");
 	shim_putd(&n, shim_run.stream_index / 10);
 	shim_putd(&n, shim_run.stream_index % 10);
-	fd = sys(SYS_openat, AT_FDCWD, shim_in_dir(&t, stream_path, sizeof stream_path, name), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return sys(SYS_openat, AT_FDCWD, shim_in_dir(&t, path, cap, name), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+}
+
+int shim_stream_open(void)
+{
+	long fd = open_stream(shim_room_at_start, sizeof shim_room_at_start, O_CREAT);
 	return fd < 0 ? (int)fd : keep(&stream, (int)fd);
 }
 
@@ -157,8 +159,13 @@ int shim_stream_open(void)
 static int stream_again(void)
 {
 	struct ours was = stream;
-	long fd = sys(SYS_openat, AT_FDCWD, stream_path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0);
-	int r = fd < 0 ? (int)fd : keep(&stream, (int)fd);
+	long path = sys(SYS_mmap, 0, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), fd; /* programs have small stacks */
+	int r;
+	if (path < 0 && path > -4096)
+		return (int)path;
+	fd = open_stream((char *)path, 2 * 4096, 0);
+	sys(SYS_munmap, path, 2 * 4096);
+	r = fd < 0 ? (int)fd : keep(&stream, (int)fd);
 	if (r == 0 && stream.dev == was.dev && stream.ino == was.ino)
 		return 0;
 	if (r == 0)
@@ -285,7 +292,7 @@ static void slots_reap(void)
 			continue;
 		}
 		/* Killed between taking the slot and giving it memory: to look there would be SIGBUS. */
-		if ((u64)st.st_size < ((u64)i + 1) * PROPHET_SlotSize)
+		if ((u64)st.st_size < (u64)i * PROPHET_SlotSize + PROPHET_SlotFirst)
 			continue;
 		p = sys(SYS_mmap, 0, PROPHET_SlotSize, PROT_READ | PROT_WRITE, MAP_SHARED, rings.fd, (u64)i * PROPHET_SlotSize);
 		if (p < 0 && p > -4096)
@@ -407,31 +414,50 @@ int shim_private(void *at)
 	return p < 0 && p > -4096 ? (int)p : 0;
 }
 
+/* Past a full tmpfs the first touch would be SIGBUS; fallocate tells in time. Signals are blocked. */
+static int back(u64 off, u64 len)
+{
+	int r = (int)sys(SYS_fallocate, rings.fd, 0, off, len);
+	if (r == -EFBIG)
+		shim_take_back(SIGSET(SIGXFSZ));
+	return r;
+}
+
+int shim_slot_grow(u32 index)
+{
+	return shim_same_file(&rings) ? back((u64)index * PROPHET_SlotSize + PROPHET_SlotFirst, PROPHET_SlotSize - PROPHET_SlotFirst) : -EBADF;
+}
+
 void *shim_slots_map(void *at, u32 first, u32 n)
 {
-	u64 off = (u64)first * PROPHET_SlotSize, len = (u64)n * PROPHET_SlotSize;
+	u64 off = (u64)first * PROPHET_SlotSize, len = (u64)n * PROPHET_SlotSize, at_slot;
 	long p;
 	if (!shim_same_file(&rings))
 		return 0;
-	/* Past a full tmpfs the first touch would be SIGBUS; fallocate tells in time. */
-	p = sys(SYS_fallocate, rings.fd, 0, off, len);
-	if (p == -EFBIG)
-		shim_take_back(SIGSET(SIGXFSZ)); /* signals are blocked: we hold the threads' lock */
-	if (p)
-		return 0;
+	for (at_slot = off; at_slot < off + len; at_slot += PROPHET_SlotSize)
+		if (back(at_slot, PROPHET_SlotFirst))
+			return 0;
 	p = sys(SYS_mmap, at, len, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), rings.fd, off);
 	return p < 0 && p > -4096 ? 0 : (void *)p;
 }
 
-static u32 statm_pid;
+static u32 statm_pid; /* whose it is: a forked child's is its parent's at first */
 
-void shim_statm_open(void)
+void shim_rss_ready(void)
 {
-	long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+	u64 mask;
+	long fd;
+	if (statm_pid == shim_run.pid)
+		return;
+	shim_block(&mask);
+	if (shim_same_file(&statm))
+		sys(SYS_close, statm.fd);
 	statm.fd = -1;
 	statm_pid = shim_run.pid;
+	fd = sys(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
 	if (fd >= 0)
 		keep(&statm, (int)fd);
+	shim_unblock(&mask);
 }
 
 u64 shim_rss(u64 now)
@@ -442,12 +468,10 @@ u64 shim_rss(u64 now)
 	if (now < shim_run.next_rss)
 		return 0;
 	shim_run.next_rss = now + shim_gap * 250; /* 10 ms */
-	if (!shim_same_file(&statm))
+	if (shim_run.threads < 2)
+		shim_rss_ready();
+	if (statm_pid != shim_run.pid || !shim_same_file(&statm))
 		return 0;
-	if (statm_pid != shim_run.pid) { /* our parent's */
-		sys(SYS_close, statm.fd);
-		shim_statm_open();
-	}
 	r = sys(SYS_pread64, statm.fd, b, sizeof b - 1, 0);
 	if (r <= 0)
 		return 0;
@@ -494,10 +518,12 @@ static int shm_dir(struct text *t)
 	shim_text(t, shim_run.shm, sizeof shim_run.shm);
 	shim_put(t, "/dev/shm/prophet-");
 	shim_putd(t, uid);
-	if (sys(SYS_mkdirat, AT_FDCWD, shim_run.shm, 0700) == 0)
-		return 0;
-	if (sys(SYS_newfstatat, AT_FDCWD, shim_run.shm, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		return -ENOENT;
+	if (sys(SYS_newfstatat, AT_FDCWD, shim_run.shm, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+		if (sys(SYS_mkdirat, AT_FDCWD, shim_run.shm, 0700) == 0)
+			return 0;
+		if (sys(SYS_newfstatat, AT_FDCWD, shim_run.shm, &st, AT_SYMLINK_NOFOLLOW) != 0) /* nor has another process made it */
+			return -ENOENT;
+	}
 	return S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077) ? 0 : -EPERM;
 }
 

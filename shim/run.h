@@ -26,25 +26,32 @@ struct run {
 	u32 exiting; /* at_end has run (boot.c): every record goes out at once */
 	u32 ns; /* our pid namespace, 0 when not known */
 	char **envp;
-	char dir[4096];
-	char lib[4096]; /* where we are, for children */
+	const char *lib; /* where we are, for children */
+	/* In this order, as what most runs need of them is then on one page. */
 	char shm[256];
+	char exe[2048]; /* what /proc/self/exe led to when this program began; as much as fits */
+	char dir[4096];
 };
 enum { RUN_NONE, RUN_OFF, RUN_ON };
 extern struct run shim_run HIDDEN;
 
 HIDDEN int shim_run_open(char **envp, int argc, char **argv); /* 0: recording */
+extern char shim_room_at_start[65536] HIDDEN; /* for texts, while the process has one thread and the program has not begun */
 HIDDEN void shim_run_forked(void); /* in a new child */
 HIDDEN void shim_block(u64 *was); /* all signals */
 HIDDEN void shim_unblock(const u64 *was);
 HIDDEN int shim_stream_write(const void *p, u64 len); /* 0 or errno; signals are blocked */
 HIDDEN int shim_stream_writev(const struct iovec *v, int n, u64 len);
-HIDDEN void *shim_slots_map(void *at, u32 first, u32 n); /* shared, backed by real memory, at this address if not NULL; NULL when there is none */
+HIDDEN void *
+shim_slots_map(void *at, u32 first,
+	       u32 n); /* shared, the first PROPHET_SlotFirst of each backed by real memory, at this address if not NULL; NULL when there is none */
+HIDDEN int shim_slot_grow(u32 index); /* memory for all of it; 0 or -errno; signals are blocked */
 HIDDEN int shim_private(void *at); /* a slot's memory becomes this process's own; 0 or -errno */
 HIDDEN int shim_slot_take(u32 n, u32 *first); /* n slots in a row for this process */
 HIDDEN void shim_slot_free(u32 index);
 HIDDEN void shim_run_left(void); /* this process has freed its slots: the last one cleans up */
 HIDDEN void *shim_shared_room(void); /* the table of shared objects; NULL when it has no space */
+HIDDEN void shim_rss_ready(void); /* before other threads could see the lowest descriptor taken for a moment */
 HIDDEN u64 shim_rss(u64 now); /* pages, or 0 when it is not time yet */
 HIDDEN void shim_say(const char *what, const char *about, i64 err); /* the one line */
 HIDDEN int shim_fd_ours(int fd);
@@ -79,5 +86,7 @@ struct wiped {
 	struct lock system;
 };
 extern struct wiped *shim_wiped HIDDEN;
+#define WIPED_ROOM 512 /* the first thread's struct thr follows */
+_Static_assert(sizeof(struct wiped) <= WIPED_ROOM, "wiped state and the first thread's share their pages");
 
 #endif

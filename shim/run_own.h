@@ -18,7 +18,6 @@ struct ours {
 HIDDEN int shim_same_file(const struct ours *o);
 HIDDEN const char *shim_in_dir(struct text *t, char *buf, u32 cap, const char *name); /* a path in the trace */
 HIDDEN int shim_stream_open(void);
-HIDDEN void shim_statm_open(void);
 HIDDEN void shim_rings_open(int create);
 HIDDEN int shim_control_map(int fd);
 HIDDEN void shim_say_where(void); /* remembers what standard error is at the start */

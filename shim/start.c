@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -69,10 +70,12 @@ static void options(struct control *c, const char *o)
 	c->keepleft = c->keepmax * 4;
 }
 
+char shim_room_at_start[65536];
+#define META_MAX sizeof shim_room_at_start
+
 static void write_meta(int argc, char **argv)
 {
-	static char buf[65536];
-	char path[4200], b[4096];
+	char *buf = shim_room_at_start, path[4200], b[4096];
 	struct text t, pt;
 	struct utsname u;
 	struct {
@@ -86,28 +89,26 @@ static void write_meta(int argc, char **argv)
 	u64 cpus[128];
 	long fd, r, n = 0;
 	int i;
-	shim_text(&t, buf, sizeof buf);
+	shim_text(&t, buf, META_MAX);
 	shim_put(&t, "{\n  \"format\": ");
 	shim_putd(&t, PROPHET_FormatVersion);
 	shim_put(&t, ",\n  \"prophet\": \"" PROPHET_Version "\",\n  \"state\": \"recording\",\n  \"run\": \"");
 	shim_putx(&t, shim_ctl.tag, 16);
 	shim_put(&t, "\",\n  \"command\": [");
-	for (i = 0; i < argc && argv[i] && t.len < sizeof buf / 2; i++) {
+	for (i = 0; i < argc && argv[i] && t.len < META_MAX / 2; i++) {
 		if (i)
 			shim_put(&t, ", ");
 		shim_putjson(&t, argv[i]);
 	}
 	shim_put(&t, "],\n  \"exe\": ");
-	r = sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", b, sizeof b - 1);
-	b[r > 0 ? r : 0] = 0;
-	shim_putjson(&t, b);
+	shim_putjson(&t, shim_run.exe);
 	shim_put(&t, ",\n  \"cwd\": ");
 	r = sys(SYS_getcwd, b, sizeof b);
 	if (r <= 0)
 		b[0] = 0;
 	shim_putjson(&t, b);
 	shim_put(&t, ",\n  \"env\": [");
-	for (i = 0; shim_run.envp && shim_run.envp[i] && t.len < sizeof buf * 3 / 4; i++) {
+	for (i = 0; shim_run.envp && shim_run.envp[i] && t.len < META_MAX * 3 / 4; i++) {
 		const char *e = shim_run.envp[i];
 		u32 k;
 		for (k = 0; e[k] && e[k] != '=' && k < 255; k++)
@@ -133,7 +134,8 @@ static void write_meta(int argc, char **argv)
 	shim_zero(cpus, sizeof cpus);
 	r = sys(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
 	for (i = 0; i < r / 8; i++)
-		n += __builtin_popcountll(cpus[i]);
+		for (; cpus[i]; cpus[i] &= cpus[i] - 1) /* the compiler's own count would be a call, and a page of code more */
+			n++;
 	shim_put(&t, ", \"cpus\": ");
 	shim_putd(&t, n);
 	shim_zero(&si, sizeof si);
@@ -260,6 +262,7 @@ static int control_create(void)
 {
 	char path[4200];
 	struct text t;
+	struct iovec twice[2] = {{&shim_ctl, 4096}, {&shim_ctl, 4096}};
 	u64 len = CONTROL_FIRST;
 	u32 rooms = 0;
 	long r, fd = sys(SYS_openat, AT_FDCWD, shim_in_dir(&t, path, sizeof path, "control"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -274,7 +277,8 @@ static int control_create(void)
 		len = PROPHET_ControlSize;
 		rooms = PROPHET_RoomOwners | PROPHET_RoomKnown;
 	}
-	r = sys(SYS_write, fd, &shim_ctl, len);
+	/* The same page twice: each that is read costs its first touch. */
+	r = len == 2 * 4096 ? sys(SYS_writev, fd, twice, 2) : sys(SYS_write, fd, &shim_ctl, len);
 	if (r > 0)
 		shim_run.own_bytes += (u64)r;
 	if (r > 0 && r < (long)len) /* why? */
@@ -434,6 +438,7 @@ static void new_process(u32 parent)
 	shim_run.pid = (u32)sys(SYS_getpid);
 	shim_run.born = shim_ticks();
 	shim_run.boottime = now_ns(CLOCK_BOOTTIME);
+	shim_run.next_rss = shim_run.born + shim_gap * 250; /* 10 ms: most processes never ask */
 	if (!parent || (u32)sys(SYS_getppid) != parent)
 		shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
 	shim_run.proc = __atomic_fetch_add(&shim_ctl.nextproc, 1, __ATOMIC_RELAXED);
@@ -441,10 +446,11 @@ static void new_process(u32 parent)
 
 static int wiped_make(void)
 {
-	long p = sys(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const u64 len = (WIPED_ROOM + sizeof(struct thr) + 4095) & ~4095ull;
+	long p = sys(SYS_mmap, 0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p < 0 && p > -4096)
 		return (int)p;
-	sys(SYS_madvise, p, 4096, MADV_WIPEONFORK);
+	sys(SYS_madvise, p, len, MADV_WIPEONFORK);
 	shim_wiped = (struct wiped *)p;
 	shim_wiped->alive = 1;
 	return 0;
@@ -453,6 +459,8 @@ static int wiped_make(void)
 static int run_open(char **envp, int argc, char **argv)
 {
 	int r;
+	long n = sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", shim_run.exe, sizeof shim_run.exe - 1);
+	shim_run.exe[n > 0 ? n : 0] = 0;
 	shim_run.envp = envp;
 	shim_run.slot_hint = ~0u;
 	shim_run.pid = (u32)sys(SYS_getpid);
@@ -472,7 +480,6 @@ static int run_open(char **envp, int argc, char **argv)
 		shim_say("nothing is recorded, cannot write to", shim_run.dir, r);
 		return r;
 	}
-	shim_statm_open();
 	shim_run.state = RUN_ON;
 	return 0;
 }
@@ -500,7 +507,6 @@ void shim_run_forked(void)
 	shim_run.how = PROPHET_ProcForked;
 	shim_run.forked_from_threads = shim_run.threads > 1;
 	shim_run.threads = 1;
-	shim_run.next_rss = shim_ticks() + shim_gap * 250;
 	shim_run.exiting = 0;
 	shim_run.own_bytes = 0;
 	new_process(shim_run.pid);

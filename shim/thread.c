@@ -23,11 +23,13 @@ static void *private_pages(u64 len)
 /* n threads' state and rings; put on the spare list. Called with the threads' lock held. */
 static int more(u32 n)
 {
-	u8 *state = private_pages(n * THR_SIZE), *ring = 0;
-	u32 first = 0, i, flags = THR_SHARED_SLOT;
+	u8 *state, *ring = 0;
+	u32 first = 0, i, flags = THR_SHARED_SLOT, at_start = !shim_run.threads;
+	state = at_start ? (u8 *)shim_wiped + WIPED_ROOM : private_pages(n * THR_SIZE);
 	if (!state)
 		return -ENOMEM;
-	sys(SYS_madvise, state, n * THR_SIZE, MADV_WIPEONFORK);
+	if (!at_start)
+		sys(SYS_madvise, state, n * THR_SIZE, MADV_WIPEONFORK);
 	if (shim_slot_take(n, &first) == 0) {
 		ring = shim_slots_map(0, first, n);
 		if (!ring)
@@ -38,7 +40,8 @@ static int more(u32 n)
 		flags = THR_PRIVATE_RING;
 		ring = private_pages((u64)n * PROPHET_SlotSize);
 		if (!ring) {
-			sys(SYS_munmap, state, n * THR_SIZE);
+			if (!at_start)
+				sys(SYS_munmap, state, n * THR_SIZE);
 			return -ENOMEM;
 		}
 	}
@@ -49,6 +52,7 @@ static int more(u32 n)
 		t->ring = (u8 *)t->slot + PROPHET_SlotHeader + PROPHET_ChunkHeader;
 		t->index = flags & THR_SHARED_SLOT ? first + k : ~0u;
 		t->flags = flags;
+		t->room = t->limit = flags & THR_SHARED_SLOT ? PROPHET_FirstLimit : PROPHET_RingLimit;
 		t->next = shim_wiped->spare;
 		shim_wiped->spare = t;
 	}
@@ -167,27 +171,27 @@ static u32 proc_head(u8 *rec, u32 body)
 	return (u32)(put_v(p, body) - rec);
 }
 
+#define PROC_MAX 6000
+
 /* A new program: which one, where, with which arguments. */
 static void proc_record(struct thr *t, int argc, char **argv)
 {
-	static char body[6000]; /* only in a process with one thread */
-	static u8 rec[6200];
+	u8 start[96]; /* goes right before the rest, whose length it tells */
+	char *body = shim_room_at_start + sizeof start;
 	struct text s;
 	u32 head;
 	long r;
 	int i;
-	shim_text(&s, body, sizeof body);
-	r = sys(SYS_readlinkat, -100, "/proc/self/exe", body, sizeof body / 3);
-	s.len = r > 0 ? (u32)r : 0;
-	shim_putn(&s, "", 1);
-	r = sys(SYS_getcwd, body + s.len, sizeof body / 3);
+	shim_text(&s, body, PROC_MAX);
+	shim_putn(&s, shim_run.exe, shim_len(shim_run.exe) + 1);
+	r = sys(SYS_getcwd, body + s.len, PROC_MAX / 3);
 	s.len += r > 0 ? (u32)r - 1 : 0;
 	shim_putn(&s, "", 1);
 	for (i = 0; i < argc && argv[i] && !s.cut; i++)
 		shim_putn(&s, argv[i], shim_len(argv[i]) + 1);
-	head = proc_head(rec, s.len);
-	shim_copy(rec + head, body, s.len);
-	shim_record(t, rec, head + s.len);
+	head = proc_head(start, s.len);
+	shim_copy(body - head, start, head);
+	shim_record(t, (u8 *)body - head, head + s.len);
 }
 
 /* Modules: what pcs belong to. Known ones are kept so that a pc outside of them asks for another look. */
@@ -255,15 +259,8 @@ static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(
 
 static int each_module(struct dl_phdr_info *i, size_t size, void *t)
 {
-	char exe[512];
-	const char *name = i->dlpi_name;
 	(void)size;
-	if (!*name) {
-		long r = sys(SYS_readlinkat, -100, "/proc/self/exe", exe, sizeof exe - 1);
-		exe[r > 0 ? r : 0] = 0;
-		name = exe;
-	}
-	module_record(t, name, i->dlpi_addr, i->dlpi_phdr, i->dlpi_phnum);
+	module_record(t, *i->dlpi_name ? i->dlpi_name : shim_run.exe, i->dlpi_addr, i->dlpi_phdr, i->dlpi_phnum);
 	return 0;
 }
 
@@ -350,6 +347,7 @@ static struct thr *again(void)
 			return 0;
 	}
 	t->index = index;
+	t->room = t->limit = t->flags & THR_SHARED_SLOT ? PROPHET_FirstLimit : PROPHET_RingLimit;
 	t->own = t->slot = s;
 	t->ring = (u8 *)s + PROPHET_SlotHeader + PROPHET_ChunkHeader;
 	enlist(t);
@@ -402,6 +400,8 @@ void shim_child(void)
 
 struct thr *shim_thread_new(struct thr *parent)
 {
+	if (shim_run.threads < 2)
+		shim_rss_ready();
 	return take(parent->uid, ++parent->nthread, PROPHET_ThreadCreated);
 }
 
@@ -552,6 +552,7 @@ static int after_over(struct thr *t)
 		if (r == 0) {
 			*t->slot = parting;
 			t->flags = THR_PRIVATE_RING;
+			t->room = t->limit = PROPHET_RingLimit;
 		}
 		shim_unblock(&mask);
 		return r;

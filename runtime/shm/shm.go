@@ -175,12 +175,14 @@ func trusted() error {
 
 // Rings are the mapped rings of a run.
 type Rings struct {
-	mem []byte
-	n   int
+	mem  []byte
+	n    int
+	f    *os.File
+	size int64 // of the file when it was last looked at: the last slot gets the rest of its memory late
 }
 
 // OpenRings maps the rings of a run: as many slots as the control file says and the file has.
-func OpenRings(c *Control) (*Rings, error) {
+func OpenRings(c *Control) (r *Rings, err error) {
 	if err := trusted(); err != nil {
 		return nil, err
 	}
@@ -188,12 +190,16 @@ func OpenRings(c *Control) (*Rings, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() {
+		if r == nil || r.f == nil {
+			f.Close()
+		}
+	}()
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	n := min(c.SlotsEnd(), int(st.Size()/cabi.SlotSize))
+	n := min(c.SlotsEnd(), int((st.Size()+cabi.SlotSize-cabi.SlotFirst)/cabi.SlotSize)) // the last one may not have all of its memory yet
 	if n == 0 || !st.Mode().IsRegular() {
 		return &Rings{}, nil
 	}
@@ -201,7 +207,7 @@ func OpenRings(c *Control) (*Rings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map rings: %w", err)
 	}
-	return &Rings{mem, n}, nil
+	return &Rings{mem, n, f, st.Size()}, nil
 }
 
 // Close unmaps them.
@@ -211,6 +217,7 @@ func (r *Rings) Close() error {
 	}
 	m := r.mem
 	r.mem, r.n = nil, 0
+	r.f.Close()
 	return unix.Munmap(m)
 }
 
@@ -240,6 +247,16 @@ func (r *Rings) Head(i int) Slot {
 	}
 }
 
+// has says whether the file is that long: to touch the mapping behind its end would be SIGBUS.
+func (r *Rings) has(end int64) bool {
+	if end > r.size {
+		if st, err := r.f.Stat(); err == nil {
+			r.size = st.Size()
+		}
+	}
+	return end <= r.size
+}
+
 // tailTries bounds how often Tail tries again when the owner flushes under it.
 const tailTries = 64
 
@@ -252,13 +269,13 @@ const tailTries = 64
 func (r *Rings) Tail(i int, dead bool) (s Slot, tail []byte, ok bool) {
 	for range tailTries {
 		s = r.Head(i)
-		if s.Pos > cabi.RingCap {
-			return s, nil, false
-		}
 		if s.Gen&1 != 0 && !dead {
 			continue
 		}
 		at := i*cabi.SlotSize + cabi.SlotHeader + cabi.ChunkHeader
+		if s.Pos > cabi.RingCap || !r.has(int64(at)+int64(s.Pos)) {
+			return s, nil, false
+		}
 		tail = append(tail[:0], r.mem[at:at+int(s.Pos)]...)
 		again := r.Head(i)
 		if dead || again.Gen == s.Gen && again.Flushes == s.Flushes && again.UID == s.UID && again.Seq == s.Seq {
