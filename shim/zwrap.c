@@ -12,7 +12,7 @@ EXPORT int pthread_mutex_getprioceiling(const pthread_mutex_t *m, int *ceiling)
 	e.ret = (i64)r;
 	e.obj = shim_obj_mutex(e.t, m);
 	e.f1 = (u64)(m);
-	e.f2 = (u64)((r ? 0 : *ceiling));
+	e.f2 = (u64)((r?0:*ceiling));
 	shim_done(&e);
 	return r;
 }
@@ -190,7 +190,7 @@ EXPORT int msgctl(int id, int cmd, struct msqid_ds *d)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_msgq(e.t, id);
 	e.f1 = (u64)(cmd);
-	e.f2 = (u64)((r || cmd != IPC_STAT ? 0 : d->msg_qnum));
+	e.f2 = (u64)((r||cmd!=IPC_STAT?0:d->msg_qnum));
 	shim_done(&e);
 	return r;
 }
@@ -222,7 +222,7 @@ EXPORT int shmctl(int id, int cmd, struct shmid_ds *d)
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(id);
 	e.f2 = (u64)(cmd);
-	e.f3 = (u64)((r || cmd != IPC_STAT ? 0 : d->shm_segsz));
+	e.f3 = (u64)((r||cmd!=IPC_STAT?0:d->shm_segsz));
 	shim_done(&e);
 	return r;
 }
@@ -254,7 +254,7 @@ static NOINLINE void mq_send_late(struct thr *t, void *pc, u64 begin, u64 end, i
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(prio);
-	shim_wrote(&e, q, m, (i64)((r == 0 ? n : 0)));
+	shim_wrote(&e, q, m, (i64)((r==0?n:0)));
 	shim_done(&e);
 }
 
@@ -270,7 +270,7 @@ static NOINLINE int mq_send_event(void *pc, mqd_t q, const char *m, size_t n, un
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(prio);
-	shim_wrote(&e, q, m, (i64)((r == 0 ? n : 0)));
+	shim_wrote(&e, q, m, (i64)((r==0?n:0)));
 	shim_done(&e);
 	return r;
 }
@@ -288,8 +288,7 @@ EXPORT int mq_send(mqd_t q, const char *m, size_t n, unsigned prio)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
-		if (likely(o && shim_fd_quiet_out(q) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_mq_send), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_out(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_send), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
 			return r;
 	}
 	mq_send_late(t, CALLER(), begin, end, r, q, m, n, prio);
@@ -297,8 +296,7 @@ EXPORT int mq_send(mqd_t q, const char *m, size_t n, unsigned prio)
 }
 
 EXPORT int mq_timedsend(mqd_t q, const char *m, size_t n, unsigned prio, const struct timespec *until);
-static NOINLINE void mq_timedsend_late(struct thr *t, void *pc, u64 begin, u64 end, int r, mqd_t q, const char *m, size_t n, unsigned prio,
-				       const struct timespec *until)
+static NOINLINE void mq_timedsend_late(struct thr *t, void *pc, u64 begin, u64 end, int r, mqd_t q, const char *m, size_t n, unsigned prio, const struct timespec *until)
 {
 	struct ev e;
 	(void)q;
@@ -311,7 +309,7 @@ static NOINLINE void mq_timedsend_late(struct thr *t, void *pc, u64 begin, u64 e
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(prio);
-	shim_wrote(&e, q, m, (i64)((r == 0 ? n : 0)));
+	shim_wrote(&e, q, m, (i64)((r==0?n:0)));
 	shim_done(&e);
 }
 
@@ -327,7 +325,7 @@ static NOINLINE int mq_timedsend_event(void *pc, mqd_t q, const char *m, size_t 
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(prio);
-	shim_wrote(&e, q, m, (i64)((r == 0 ? n : 0)));
+	shim_wrote(&e, q, m, (i64)((r==0?n:0)));
 	shim_done(&e);
 	return r;
 }
@@ -345,8 +343,7 @@ EXPORT int mq_timedsend(mqd_t q, const char *m, size_t n, unsigned prio, const s
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
-		if (likely(o && shim_fd_quiet_out(q) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedsend), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_out(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedsend), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
 			return r;
 	}
 	mq_timedsend_late(t, CALLER(), begin, end, r, q, m, n, prio, until);
@@ -365,7 +362,7 @@ static NOINLINE void mq_receive_late(struct thr *t, void *pc, u64 begin, u64 end
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)((r < 0 || !prio ? 0 : *prio));
+	e.f2 = (u64)((r<0||!prio?0:*prio));
 	shim_data(&e, q, m, (i64)(r));
 	shim_done(&e);
 }
@@ -381,7 +378,7 @@ static NOINLINE ssize_t mq_receive_event(void *pc, mqd_t q, char *m, size_t n, u
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)((r < 0 || !prio ? 0 : *prio));
+	e.f2 = (u64)((r<0||!prio?0:*prio));
 	shim_data(&e, q, m, (i64)(r));
 	shim_done(&e);
 	return r;
@@ -400,9 +397,7 @@ EXPORT ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
-		if (likely(o && shim_fd_quiet_in(q) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_mq_receive), shim_ret_errno((i64)r), (u64)(n), (u64)((r < 0 || !prio ? 0 : *prio)), 0, begin,
-				      end)))
+		if (likely(o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_receive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
 			return r;
 	}
 	mq_receive_late(t, CALLER(), begin, end, r, q, m, n, prio);
@@ -410,8 +405,7 @@ EXPORT ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio)
 }
 
 EXPORT ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until);
-static NOINLINE void mq_timedreceive_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, mqd_t q, char *m, size_t n, unsigned *prio,
-					  const struct timespec *until)
+static NOINLINE void mq_timedreceive_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until)
 {
 	struct ev e;
 	(void)q;
@@ -423,7 +417,7 @@ static NOINLINE void mq_timedreceive_late(struct thr *t, void *pc, u64 begin, u6
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)((r < 0 || !prio ? 0 : *prio));
+	e.f2 = (u64)((r<0||!prio?0:*prio));
 	shim_data(&e, q, m, (i64)(r));
 	shim_done(&e);
 }
@@ -439,7 +433,7 @@ static NOINLINE ssize_t mq_timedreceive_event(void *pc, mqd_t q, char *m, size_t
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)((r < 0 || !prio ? 0 : *prio));
+	e.f2 = (u64)((r<0||!prio?0:*prio));
 	shim_data(&e, q, m, (i64)(r));
 	shim_done(&e);
 	return r;
@@ -458,9 +452,7 @@ EXPORT ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
-		if (likely(o && shim_fd_quiet_in(q) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedreceive), shim_ret_errno((i64)r), (u64)(n), (u64)((r < 0 || !prio ? 0 : *prio)), 0,
-				      begin, end)))
+		if (likely(o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedreceive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
 			return r;
 	}
 	mq_timedreceive_late(t, CALLER(), begin, end, r, q, m, n, prio, until);
@@ -477,7 +469,7 @@ EXPORT int mq_getattr(mqd_t q, struct mq_attr *a)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
-	e.f1 = (u64)((r ? 0 : a->mq_curmsgs));
+	e.f1 = (u64)((r?0:a->mq_curmsgs));
 	shim_done(&e);
 	return r;
 }
@@ -492,7 +484,7 @@ EXPORT int mq_setattr(mqd_t q, const struct mq_attr *a, struct mq_attr *was)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
-	e.f1 = (u64)((r ? 0 : a->mq_flags));
+	e.f1 = (u64)((r?0:a->mq_flags));
 	shim_done(&e);
 	return r;
 }
@@ -507,7 +499,7 @@ EXPORT int mq_notify(mqd_t q, const struct sigevent *how)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
-	e.f1 = (u64)((r || !how ? -1 : how->sigev_notify));
+	e.f1 = (u64)((r||!how?-1:how->sigev_notify));
 	shim_done(&e);
 	return r;
 }
@@ -761,8 +753,7 @@ EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t cap)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL___read_chk), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___read_chk), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
 			return r;
 	}
 	__read_chk_late(t, CALLER(), begin, end, r, fd, buf, n, cap);
@@ -816,8 +807,7 @@ EXPORT ssize_t pread(int fd, void *buf, size_t n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_pread), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pread), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pread_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -871,8 +861,7 @@ EXPORT ssize_t pread64(int fd, void *buf, size_t n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pread64_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -926,8 +915,7 @@ EXPORT ssize_t __pread64(int fd, void *buf, size_t n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL___pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	__pread64_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -982,8 +970,7 @@ EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL___pread_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	__pread_chk_late(t, CALLER(), begin, end, r, fd, buf, n, off, cap);
@@ -1038,8 +1025,7 @@ EXPORT ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL___pread64_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread64_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	__pread64_chk_late(t, CALLER(), begin, end, r, fd, buf, n, off, cap);
@@ -1093,8 +1079,7 @@ EXPORT ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_pwrite), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwrite), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pwrite_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -1148,8 +1133,7 @@ EXPORT ssize_t pwrite64(int fd, const void *buf, size_t n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pwrite64_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -1203,8 +1187,7 @@ EXPORT ssize_t __pwrite64(int fd, const void *buf, size_t n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL___pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	__pwrite64_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -1360,8 +1343,7 @@ EXPORT ssize_t preadv(int fd, const struct iovec *v, int n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_preadv), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	preadv_late(t, CALLER(), begin, end, r, fd, v, n, off);
@@ -1415,8 +1397,7 @@ EXPORT ssize_t preadv64(int fd, const struct iovec *v, int n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_preadv64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	preadv64_late(t, CALLER(), begin, end, r, fd, v, n, off);
@@ -1470,8 +1451,7 @@ EXPORT ssize_t pwritev(int fd, const struct iovec *v, int n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_pwritev), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pwritev_late(t, CALLER(), begin, end, r, fd, v, n, off);
@@ -1525,8 +1505,7 @@ EXPORT ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t off)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pwritev64_late(t, CALLER(), begin, end, r, fd, v, n, off);
@@ -1583,8 +1562,7 @@ EXPORT ssize_t preadv2(int fd, const struct iovec *v, int n, off_t off, int flag
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_preadv2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
 			return r;
 	}
 	preadv2_late(t, CALLER(), begin, end, r, fd, v, n, off, flags);
@@ -1641,8 +1619,7 @@ EXPORT ssize_t preadv64v2(int fd, const struct iovec *v, int n, off_t off, int f
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_preadv64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
 			return r;
 	}
 	preadv64v2_late(t, CALLER(), begin, end, r, fd, v, n, off, flags);
@@ -1699,8 +1676,7 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t off, int fla
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_pwritev2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
 			return r;
 	}
 	pwritev2_late(t, CALLER(), begin, end, r, fd, v, n, off, flags);
@@ -1757,8 +1733,7 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off_t off, int 
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
 			return r;
 	}
 	pwritev64v2_late(t, CALLER(), begin, end, r, fd, v, n, off, flags);
@@ -2007,8 +1982,7 @@ EXPORT int sync_file_range(int fd, off_t off, off_t n, unsigned flags)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_sync_file_range), shim_ret_errno((i64)r), (u64)(off), (u64)(n), (u64)(flags), begin, end)))
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sync_file_range), shim_ret_errno((i64)r), (u64)(off), (u64)(n), (u64)(flags), begin, end)))
 			return r;
 	}
 	sync_file_range_late(t, CALLER(), begin, end, r, fd, off, n, flags);
@@ -2460,8 +2434,8 @@ static NOINLINE void sendfile_late(struct thr *t, void *pc, u64 begin, u64 end, 
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_obj_fd(e.t, out));
-	e.f3 = (u64)(shim_offset(r, off));
+	e.f2 = (u64)(shim_obj_fd(e.t,out));
+	e.f3 = (u64)(shim_offset(r,off));
 	shim_done(&e);
 }
 
@@ -2476,8 +2450,8 @@ static NOINLINE ssize_t sendfile_event(void *pc, int out, int in, off_t *off, si
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_obj_fd(e.t, out));
-	e.f3 = (u64)(shim_offset(r, off));
+	e.f2 = (u64)(shim_obj_fd(e.t,out));
+	e.f3 = (u64)(shim_offset(r,off));
 	shim_done(&e);
 	return r;
 }
@@ -2495,8 +2469,7 @@ EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t n)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(in);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t, out)),
-					   (u64)(shim_offset(r, off)), begin, end)))
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
 			return r;
 	}
 	sendfile_late(t, CALLER(), begin, end, r, out, in, off, n);
@@ -2515,8 +2488,8 @@ static NOINLINE void sendfile64_late(struct thr *t, void *pc, u64 begin, u64 end
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_obj_fd(e.t, out));
-	e.f3 = (u64)(shim_offset(r, off));
+	e.f2 = (u64)(shim_obj_fd(e.t,out));
+	e.f3 = (u64)(shim_offset(r,off));
 	shim_done(&e);
 }
 
@@ -2531,8 +2504,8 @@ static NOINLINE ssize_t sendfile64_event(void *pc, int out, int in, off_t *off, 
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_obj_fd(e.t, out));
-	e.f3 = (u64)(shim_offset(r, off));
+	e.f2 = (u64)(shim_obj_fd(e.t,out));
+	e.f3 = (u64)(shim_offset(r,off));
 	shim_done(&e);
 	return r;
 }
@@ -2550,8 +2523,7 @@ EXPORT ssize_t sendfile64(int out, int in, off_t *off, size_t n)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(in);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile64), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t, out)),
-					   (u64)(shim_offset(r, off)), begin, end)))
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile64), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
 			return r;
 	}
 	sendfile64_late(t, CALLER(), begin, end, r, out, in, off, n);
@@ -2569,9 +2541,9 @@ EXPORT ssize_t copy_file_range(int in, off_t *off, int out, off_t *outoff, size_
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_obj_fd(e.t, out));
-	e.f3 = (u64)(shim_offset(r, off));
-	shim_tail_snum(&e, (i64)(shim_offset(r, outoff)));
+	e.f2 = (u64)(shim_obj_fd(e.t,out));
+	e.f3 = (u64)(shim_offset(r,off));
+	shim_tail_snum(&e, (i64)(shim_offset(r,outoff)));
 	shim_done(&e);
 	return r;
 }
@@ -2587,10 +2559,10 @@ EXPORT ssize_t splice(int in, off_t *off, int out, off_t *outoff, size_t n, unsi
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_obj_fd(e.t, out));
+	e.f2 = (u64)(shim_obj_fd(e.t,out));
 	e.f3 = (u64)(flags);
-	shim_tail_snum(&e, (i64)(shim_offset(r, off)));
-	shim_tail_snum(&e, (i64)(shim_offset(r, outoff)));
+	shim_tail_snum(&e, (i64)(shim_offset(r,off)));
+	shim_tail_snum(&e, (i64)(shim_offset(r,outoff)));
 	shim_done(&e);
 	return r;
 }
@@ -2607,7 +2579,7 @@ static NOINLINE void tee_late(struct thr *t, void *pc, u64 begin, u64 end, ssize
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_obj_fd(e.t, out));
+	e.f2 = (u64)(shim_obj_fd(e.t,out));
 	e.f3 = (u64)(flags);
 	shim_done(&e);
 }
@@ -2623,7 +2595,7 @@ static NOINLINE ssize_t tee_event(void *pc, int in, int out, size_t n, unsigned 
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_obj_fd(e.t, out));
+	e.f2 = (u64)(shim_obj_fd(e.t,out));
 	e.f3 = (u64)(flags);
 	shim_done(&e);
 	return r;
@@ -2642,8 +2614,7 @@ EXPORT ssize_t tee(int in, int out, size_t n, unsigned flags)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(in);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tee), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t, out)), (u64)(flags), begin,
-					   end)))
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tee), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(flags), begin, end)))
 			return r;
 	}
 	tee_late(t, CALLER(), begin, end, r, in, out, n, flags);
@@ -2702,10 +2673,10 @@ EXPORT ssize_t vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
 	return r;
 }
 
-EXPORT char *mkdtemp(char *name)
+EXPORT char * mkdtemp(char *name)
 {
 	struct ev e;
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL_mkdtemp, CLASS_disk, CALLER()))
 		return REAL(mkdtemp)(name);
 	r = REAL(mkdtemp)(name);
@@ -2980,11 +2951,11 @@ EXPORT int isatty(int fd)
 	return r;
 }
 
-EXPORT char *ttyname(int fd)
+EXPORT char * ttyname(int fd)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL_ttyname, CLASS_disk, CALLER()))
 		return REAL(ttyname)(fd);
 	e.inbuf = answer;
@@ -3009,7 +2980,7 @@ EXPORT int ttyname_r(int fd, char *buf, size_t n)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_input_cstr(&e, r == 0 ? buf : 0);
+	shim_input_cstr(&e, r==0?buf:0);
 	shim_done(&e);
 	return r;
 }
@@ -3026,7 +2997,7 @@ EXPORT int tcgetattr(int fd, struct termios *out)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_input_text(&e, out, r == 0 ? (i64)sizeof(*out) : -1);
+	shim_input_text(&e, out, r==0?(i64)sizeof(*out):-1);
 	shim_done(&e);
 	return r;
 }
@@ -3291,11 +3262,11 @@ EXPORT int unlockpt(int fd)
 	return r;
 }
 
-EXPORT char *ptsname(int fd)
+EXPORT char * ptsname(int fd)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL_ptsname, CLASS_disk, CALLER()))
 		return REAL(ptsname)(fd);
 	e.inbuf = answer;
@@ -3320,7 +3291,7 @@ EXPORT int ptsname_r(int fd, char *buf, size_t n)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_input_cstr(&e, r == 0 ? buf : 0);
+	shim_input_cstr(&e, r==0?buf:0);
 	shim_done(&e);
 	return r;
 }
@@ -3334,8 +3305,8 @@ EXPORT int openpty(int *fd, int *other, char *name, const struct termios *to, co
 	r = REAL(openpty)(fd, other, name, to, w);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	shim_tail_num(&e, (u64)(r == 0 ? *fd : 0));
-	shim_tail_num(&e, (u64)(r == 0 ? *other : 0));
+	shim_tail_num(&e, (u64)(r==0?*fd:0));
+	shim_tail_num(&e, (u64)(r==0?*other:0));
 	shim_done(&e);
 	shim_post_newpair(&e, r, fd, other);
 	return r;
@@ -3368,7 +3339,7 @@ EXPORT int renameat(int fromfd, const char *from, int tofd, const char *to)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_dirfd(e.t, fromfd);
-	e.f1 = (u64)(shim_obj_dirfd(e.t, tofd));
+	e.f1 = (u64)(shim_obj_dirfd(e.t,tofd));
 	shim_tail_text(&e, from, PART_STR);
 	shim_tail_text(&e, to, PART_PATH);
 	shim_done(&e);
@@ -3386,7 +3357,7 @@ EXPORT int renameat2(int fromfd, const char *from, int tofd, const char *to, uns
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_dirfd(e.t, fromfd);
-	e.f1 = (u64)(shim_obj_dirfd(e.t, tofd));
+	e.f1 = (u64)(shim_obj_dirfd(e.t,tofd));
 	e.f2 = (u64)(flags);
 	shim_tail_text(&e, from, PART_STR);
 	shim_tail_text(&e, to, PART_PATH);
@@ -3419,7 +3390,7 @@ EXPORT int linkat(int fromfd, const char *from, int tofd, const char *to, int fl
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_dirfd(e.t, fromfd);
-	e.f1 = (u64)(shim_obj_dirfd(e.t, tofd));
+	e.f1 = (u64)(shim_obj_dirfd(e.t,tofd));
 	e.f2 = (u64)(flags);
 	shim_tail_text(&e, from, PART_STR);
 	shim_tail_text(&e, to, PART_PATH);
@@ -3719,11 +3690,11 @@ EXPORT ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t n
 	return r;
 }
 
-EXPORT char *realpath(const char *path, char *buf)
+EXPORT char * realpath(const char *path, char *buf)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL_realpath, CLASS_disk, CALLER()))
 		return REAL(realpath)(path, buf);
 	e.inbuf = answer;
@@ -3737,11 +3708,11 @@ EXPORT char *realpath(const char *path, char *buf)
 	return r;
 }
 
-EXPORT char *__realpath_chk(const char *path, char *buf, size_t cap)
+EXPORT char * __realpath_chk(const char *path, char *buf, size_t cap)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL___realpath_chk, CLASS_disk, CALLER()))
 		return REAL(__realpath_chk)(path, buf, cap);
 	e.inbuf = answer;
@@ -3755,11 +3726,11 @@ EXPORT char *__realpath_chk(const char *path, char *buf, size_t cap)
 	return r;
 }
 
-EXPORT char *canonicalize_file_name(const char *path)
+EXPORT char * canonicalize_file_name(const char *path)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL_canonicalize_file_name, CLASS_disk, CALLER()))
 		return REAL(canonicalize_file_name)(path);
 	e.inbuf = answer;
@@ -3846,11 +3817,11 @@ EXPORT int chroot(const char *path)
 	return r;
 }
 
-EXPORT char *getcwd(char *buf, size_t n)
+EXPORT char * getcwd(char *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL_getcwd, CLASS_disk, CALLER()))
 		return REAL(getcwd)(buf, n);
 	e.inbuf = answer;
@@ -3864,11 +3835,11 @@ EXPORT char *getcwd(char *buf, size_t n)
 	return r;
 }
 
-EXPORT char *__getcwd_chk(char *buf, size_t n, size_t cap)
+EXPORT char * __getcwd_chk(char *buf, size_t n, size_t cap)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL___getcwd_chk, CLASS_disk, CALLER()))
 		return REAL(__getcwd_chk)(buf, n, cap);
 	e.inbuf = answer;
@@ -3882,11 +3853,11 @@ EXPORT char *__getcwd_chk(char *buf, size_t n, size_t cap)
 	return r;
 }
 
-EXPORT char *get_current_dir_name(void)
+EXPORT char * get_current_dir_name(void)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL_get_current_dir_name, CLASS_disk, CALLER()))
 		return REAL(get_current_dir_name)();
 	e.inbuf = answer;
@@ -4700,8 +4671,8 @@ EXPORT int utime(const char *path, const struct utimbuf *t)
 	r = REAL(utime)(path, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	shim_tail_num(&e, (u64)(shim_utime(r, t, 0)));
-	shim_tail_num(&e, (u64)(shim_utime(r, t, 1)));
+	shim_tail_num(&e, (u64)(shim_utime(r,t,0)));
+	shim_tail_num(&e, (u64)(shim_utime(r,t,1)));
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4716,8 +4687,8 @@ EXPORT int utimes(const char *path, const struct timeval t[2])
 	r = REAL(utimes)(path, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	shim_tail_num(&e, (u64)(shim_utimes(r, t, 0)));
-	shim_tail_num(&e, (u64)(shim_utimes(r, t, 1)));
+	shim_tail_num(&e, (u64)(shim_utimes(r,t,0)));
+	shim_tail_num(&e, (u64)(shim_utimes(r,t,1)));
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4732,8 +4703,8 @@ EXPORT int lutimes(const char *path, const struct timeval t[2])
 	r = REAL(lutimes)(path, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	shim_tail_num(&e, (u64)(shim_utimes(r, t, 0)));
-	shim_tail_num(&e, (u64)(shim_utimes(r, t, 1)));
+	shim_tail_num(&e, (u64)(shim_utimes(r,t,0)));
+	shim_tail_num(&e, (u64)(shim_utimes(r,t,1)));
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4749,8 +4720,8 @@ EXPORT int futimes(int fd, const struct timeval t[2])
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_tail_num(&e, (u64)(shim_utimes(r, t, 0)));
-	shim_tail_num(&e, (u64)(shim_utimes(r, t, 1)));
+	shim_tail_num(&e, (u64)(shim_utimes(r,t,0)));
+	shim_tail_num(&e, (u64)(shim_utimes(r,t,1)));
 	shim_done(&e);
 	return r;
 }
@@ -4765,8 +4736,8 @@ EXPORT int futimesat(int dirfd, const char *path, const struct timeval t[2])
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_dirfd(e.t, dirfd);
-	shim_tail_num(&e, (u64)(shim_utimes(r, t, 0)));
-	shim_tail_num(&e, (u64)(shim_utimes(r, t, 1)));
+	shim_tail_num(&e, (u64)(shim_utimes(r,t,0)));
+	shim_tail_num(&e, (u64)(shim_utimes(r,t,1)));
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4782,8 +4753,8 @@ EXPORT int futimens(int fd, const struct timespec t[2])
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_tail_num(&e, (u64)(shim_utimens(r, t, 0)));
-	shim_tail_num(&e, (u64)(shim_utimens(r, t, 1)));
+	shim_tail_num(&e, (u64)(shim_utimens(r,t,0)));
+	shim_tail_num(&e, (u64)(shim_utimens(r,t,1)));
 	shim_done(&e);
 	return r;
 }
@@ -4799,8 +4770,8 @@ EXPORT int utimensat(int dirfd, const char *path, const struct timespec t[2], in
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_dirfd(e.t, dirfd);
 	e.f1 = (u64)(flags);
-	shim_tail_num(&e, (u64)(shim_utimens(r, t, 0)));
-	shim_tail_num(&e, (u64)(shim_utimens(r, t, 1)));
+	shim_tail_num(&e, (u64)(shim_utimens(r,t,0)));
+	shim_tail_num(&e, (u64)(shim_utimens(r,t,1)));
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4818,9 +4789,9 @@ EXPORT ssize_t getxattr(const char *path, const char *name, void *buf, size_t n)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, shim_attribute(r, name), PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
-	shim_input_text(&e, buf, n ? r : -1);
+	shim_input_text(&e, buf, n?r:-1);
 	shim_done(&e);
 	return r;
 }
@@ -4836,7 +4807,7 @@ EXPORT int setxattr(const char *path, const char *name, const void *buf, size_t 
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_tail_text(&e, shim_attribute(r, name), PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4855,7 +4826,7 @@ EXPORT ssize_t listxattr(const char *path, char *buf, size_t n)
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
 	shim_tail_text(&e, path, PART_PATH);
-	shim_input_text(&e, buf, n ? r : -1);
+	shim_input_text(&e, buf, n?r:-1);
 	shim_done(&e);
 	return r;
 }
@@ -4869,7 +4840,7 @@ EXPORT int removexattr(const char *path, const char *name)
 	r = REAL(removexattr)(path, name);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	shim_tail_text(&e, shim_attribute(r, name), PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4887,9 +4858,9 @@ EXPORT ssize_t lgetxattr(const char *path, const char *name, void *buf, size_t n
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, shim_attribute(r, name), PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
-	shim_input_text(&e, buf, n ? r : -1);
+	shim_input_text(&e, buf, n?r:-1);
 	shim_done(&e);
 	return r;
 }
@@ -4905,7 +4876,7 @@ EXPORT int lsetxattr(const char *path, const char *name, const void *buf, size_t
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_tail_text(&e, shim_attribute(r, name), PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4924,7 +4895,7 @@ EXPORT ssize_t llistxattr(const char *path, char *buf, size_t n)
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
 	shim_tail_text(&e, path, PART_PATH);
-	shim_input_text(&e, buf, n ? r : -1);
+	shim_input_text(&e, buf, n?r:-1);
 	shim_done(&e);
 	return r;
 }
@@ -4938,7 +4909,7 @@ EXPORT int lremovexattr(const char *path, const char *name)
 	r = REAL(lremovexattr)(path, name);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	shim_tail_text(&e, shim_attribute(r, name), PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_tail_text(&e, path, PART_PATH);
 	shim_done(&e);
 	return r;
@@ -4957,8 +4928,8 @@ EXPORT ssize_t fgetxattr(int fd, const char *name, void *buf, size_t n)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, shim_attribute(r, name), PART_STR);
-	shim_input_text(&e, buf, n ? r : -1);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
+	shim_input_text(&e, buf, n?r:-1);
 	shim_done(&e);
 	return r;
 }
@@ -4975,7 +4946,7 @@ EXPORT int fsetxattr(int fd, const char *name, const void *buf, size_t n, int fl
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_tail_text(&e, shim_attribute(r, name), PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -4993,7 +4964,7 @@ EXPORT ssize_t flistxattr(int fd, char *buf, size_t n)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
-	shim_input_text(&e, buf, n ? r : -1);
+	shim_input_text(&e, buf, n?r:-1);
 	shim_done(&e);
 	return r;
 }
@@ -5008,15 +4979,15 @@ EXPORT int fremovexattr(int fd, const char *name)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_tail_text(&e, shim_attribute(r, name), PART_STR);
+	shim_tail_text(&e, shim_attribute(r,name), PART_STR);
 	shim_done(&e);
 	return r;
 }
 
-EXPORT DIR *opendir(const char *path)
+EXPORT DIR * opendir(const char *path)
 {
 	struct ev e;
-	DIR *r;
+	DIR * r;
 	if (!shim_begin(&e, CALL_opendir, CLASS_disk, CALLER()))
 		return REAL(opendir)(path);
 	shim_pre_nested(&e);
@@ -5029,10 +5000,10 @@ EXPORT DIR *opendir(const char *path)
 	return r;
 }
 
-EXPORT DIR *fdopendir(int fd)
+EXPORT DIR * fdopendir(int fd)
 {
 	struct ev e;
-	DIR *r;
+	DIR * r;
 	if (!shim_begin(&e, CALL_fdopendir, CLASS_disk, CALLER()))
 		return REAL(fdopendir)(fd);
 	shim_pre_nested(&e);
@@ -5192,7 +5163,7 @@ EXPORT int socket(int domain, int type, int protocol)
 	r = REAL(socket)(domain, type, protocol);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_socket(e.t, r, domain, type);
+	e.obj = shim_obj_socket(e.t, r,domain,type);
 	e.f1 = (u64)(domain);
 	e.f2 = (u64)(type);
 	e.f3 = (u64)(protocol);
@@ -5209,11 +5180,11 @@ EXPORT int socketpair(int domain, int type, int protocol, int sv[2])
 	r = REAL(socketpair)(domain, type, protocol, sv);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_pair(e.t, sv, r, FD_SOCKET);
-	e.f1 = (u64)(shim_pair_fd(sv, r, 0));
-	e.f2 = (u64)(shim_pair_fd(sv, r, 1));
+	e.obj = shim_obj_pair(e.t, sv,r,FD_SOCKET);
+	e.f1 = (u64)(shim_pair_fd(sv,r,0));
+	e.f2 = (u64)(shim_pair_fd(sv,r,1));
 	e.f3 = (u64)(type);
-	shim_tail_num(&e, (u64)(shim_pair_obj(sv, r)));
+	shim_tail_num(&e, (u64)(shim_pair_obj(sv,r)));
 	shim_tail_num(&e, (u64)(domain));
 	shim_done(&e);
 	return r;
@@ -5264,7 +5235,7 @@ EXPORT int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t, r)));
+	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t,r)));
 	shim_input_accepted(&e, r);
 	shim_done(&e);
 	return r;
@@ -5283,7 +5254,7 @@ EXPORT int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(flags);
-	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t, r)));
+	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t,r)));
 	shim_input_accepted(&e, r);
 	shim_done(&e);
 	return r;
@@ -5354,8 +5325,8 @@ EXPORT int getsockopt(int fd, int level, int name, void *restrict val, socklen_t
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(level);
 	e.f2 = (u64)(name);
-	e.f3 = (u64)(shim_opt(&e, val, shim_opt_len(&e, len)));
-	shim_input_opt(&e, val, shim_opt_len(&e, len));
+	e.f3 = (u64)(shim_opt(&e,val,shim_opt_len(&e,len)));
+	shim_input_opt(&e, val, shim_opt_len(&e,len));
 	shim_done(&e);
 	return r;
 }
@@ -5374,7 +5345,7 @@ EXPORT int setsockopt(int fd, int level, int name, const void *val, socklen_t le
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(level);
 	e.f2 = (u64)(name);
-	e.f3 = (u64)(shim_opt(&e, val, len));
+	e.f3 = (u64)(shim_opt(&e,val,len));
 	shim_input_opt(&e, val, len);
 	shim_done(&e);
 	return r;
@@ -5490,8 +5461,7 @@ EXPORT ssize_t send(int fd, const void *buf, size_t n, int flags)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	send_late(t, CALLER(), begin, end, r, fd, buf, n, flags);
@@ -5545,8 +5515,7 @@ EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL___send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	__send_late(t, CALLER(), begin, end, r, fd, buf, n, flags);
@@ -5586,7 +5555,7 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(flags);
-	e.f2 = (u64)(shim_msg_pieces(&e, msg));
+	e.f2 = (u64)(shim_msg_pieces(&e,msg));
 	shim_input_msg(&e, msg, 0);
 	shim_do_sendmsg(&e, fd, msg);
 	shim_done(&e);
@@ -5626,7 +5595,7 @@ static NOINLINE void recv_late(struct thr *t, void *pc, u64 begin, u64 end, ssiz
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_data(&e, fd, buf, (i64)(shim_got(fd, n, flags, r)));
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
 	shim_done(&e);
 }
 
@@ -5642,7 +5611,7 @@ static NOINLINE ssize_t recv_event(void *pc, int fd, void *buf, size_t n, int fl
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_data(&e, fd, buf, (i64)(shim_got(fd, n, flags, r)));
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
 	shim_done(&e);
 	return r;
 }
@@ -5660,8 +5629,7 @@ EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL_recv), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_recv), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	recv_late(t, CALLER(), begin, end, r, fd, buf, n, flags);
@@ -5682,7 +5650,7 @@ static NOINLINE void __recv_chk_late(struct thr *t, void *pc, u64 begin, u64 end
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_data(&e, fd, buf, (i64)(shim_got(fd, n, flags, r)));
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
 	shim_done(&e);
 }
 
@@ -5698,7 +5666,7 @@ static NOINLINE ssize_t __recv_chk_event(void *pc, int fd, void *buf, size_t n, 
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_data(&e, fd, buf, (i64)(shim_got(fd, n, flags, r)));
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
 	shim_done(&e);
 	return r;
 }
@@ -5716,8 +5684,7 @@ EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) &&
-			   shim_quick(t, o, key_sc(CALLER(), CALL___recv_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___recv_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	__recv_chk_late(t, CALLER(), begin, end, r, fd, buf, n, space, flags);
@@ -5738,7 +5705,7 @@ EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t n, int flags, __SOCKA
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_data(&e, fd, buf, (i64)(shim_got(fd, n, flags, r)));
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
 	shim_input_from(&e, addr.__sockaddr__, len);
 	shim_done(&e);
 	return r;
@@ -5758,7 +5725,7 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t space
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_data(&e, fd, buf, (i64)(shim_got(fd, n, flags, r)));
+	shim_data(&e, fd, buf, (i64)(shim_got(fd,n,flags,r)));
 	shim_input_from(&e, addr.__sockaddr__, len);
 	shim_done(&e);
 	return r;
@@ -5777,7 +5744,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(flags);
-	e.f2 = (u64)(shim_msg_pieces(&e, msg));
+	e.f2 = (u64)(shim_msg_pieces(&e,msg));
 	shim_input_msg(&e, msg, 1);
 	shim_do_recvmsg(&e, fd, msg, flags);
 	shim_done(&e);
@@ -5870,8 +5837,8 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_timespec(&e, tmo));
-	e.f3 = (u64)(shim_mask(&e, mask));
+	e.f2 = (u64)(shim_timespec(&e,tmo));
+	e.f3 = (u64)(shim_mask(&e,mask));
 	shim_input_polled(&e, fds, n);
 	shim_done(&e);
 	return r;
@@ -5889,8 +5856,8 @@ EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo,
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	e.f2 = (u64)(shim_timespec(&e, tmo));
-	e.f3 = (u64)(shim_mask(&e, mask));
+	e.f2 = (u64)(shim_timespec(&e,tmo));
+	e.f3 = (u64)(shim_mask(&e,mask));
 	shim_input_polled(&e, fds, n);
 	shim_done(&e);
 	return r;
@@ -5938,8 +5905,8 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	e.obj = shim_obj_fd(e.t, epfd);
 	e.f1 = (u64)(op);
 	e.f2 = (u64)(fd);
-	e.f3 = (u64)(shim_ep_events(&e, op, ev));
-	shim_tail_num(&e, (u64)(shim_ep_data(&e, op, ev)));
+	e.f3 = (u64)(shim_ep_events(&e,op,ev));
+	shim_tail_num(&e, (u64)(shim_ep_data(&e,op,ev)));
 	shim_tail_num(&e, (u64)(shim_fd_known(fd)));
 	shim_done(&e);
 	return r;
@@ -5978,7 +5945,7 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, c
 	e.obj = shim_obj_fd(e.t, epfd);
 	e.f1 = (u64)(max);
 	e.f2 = (u64)(timeout);
-	e.f3 = (u64)(shim_mask(&e, mask));
+	e.f3 = (u64)(shim_mask(&e,mask));
 	shim_input_events(&e, ev, r);
 	shim_done(&e);
 	return r;
@@ -5997,8 +5964,8 @@ EXPORT int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct 
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, epfd);
 	e.f1 = (u64)(max);
-	e.f2 = (u64)(shim_timespec(&e, tmo));
-	e.f3 = (u64)(shim_mask(&e, mask));
+	e.f2 = (u64)(shim_timespec(&e,tmo));
+	e.f3 = (u64)(shim_mask(&e,mask));
 	shim_input_events(&e, ev, r);
 	shim_done(&e);
 	return r;
@@ -6029,7 +5996,7 @@ static NOINLINE void eventfd_read_late(struct thr *t, void *pc, u64 begin, u64 e
 	shim_late(&e, t, CALL_eventfd_read, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	e.f1 = (u64)(shim_out64(r, value));
+	e.f1 = (u64)(shim_out64(r,value));
 	shim_done(&e);
 }
 
@@ -6043,7 +6010,7 @@ static NOINLINE int eventfd_read_event(void *pc, int fd, eventfd_t *value)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	e.f1 = (u64)(shim_out64(r, value));
+	e.f1 = (u64)(shim_out64(r,value));
 	shim_done(&e);
 	return r;
 }
@@ -6061,7 +6028,7 @@ EXPORT int eventfd_read(int fd, eventfd_t *value)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_read), shim_ret_errno((i64)r), (u64)(shim_out64(r, value)), 0, 0, begin, end)))
+		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_read), shim_ret_errno((i64)r), (u64)(shim_out64(r,value)), 0, 0, begin, end)))
 			return r;
 	}
 	eventfd_read_late(t, CALLER(), begin, end, r, fd, value);
@@ -6145,8 +6112,8 @@ EXPORT int timerfd_settime(int fd, int flags, const struct itimerspec *set, stru
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(flags);
-	e.f2 = (u64)(shim_timespec0(&e, set, 0));
-	e.f3 = (u64)(shim_timespec0(&e, set, 1));
+	e.f2 = (u64)(shim_timespec0(&e,set,0));
+	e.f3 = (u64)(shim_timespec0(&e,set,1));
 	shim_input_itimerspec(&e, old);
 	shim_done(&e);
 	return r;
@@ -6162,8 +6129,8 @@ EXPORT int timerfd_gettime(int fd, struct itimerspec *cur)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	e.f1 = (u64)(shim_timespec0(&e, cur, 0));
-	e.f2 = (u64)(shim_timespec0(&e, cur, 1));
+	e.f1 = (u64)(shim_timespec0(&e,cur,0));
+	e.f2 = (u64)(shim_timespec0(&e,cur,1));
 	shim_done(&e);
 	return r;
 }
@@ -6177,9 +6144,9 @@ EXPORT int signalfd(int fd, const sigset_t *mask, int flags)
 	r = REAL(signalfd)(fd, mask, flags);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_signalfd(e.t, r, fd);
+	e.obj = shim_obj_signalfd(e.t, r,fd);
 	e.f1 = (u64)(fd);
-	e.f2 = (u64)(shim_mask(&e, mask));
+	e.f2 = (u64)(shim_mask(&e,mask));
 	e.f3 = (u64)(flags);
 	shim_done(&e);
 	return r;
@@ -6194,10 +6161,10 @@ EXPORT int pipe(int fds[2])
 	r = REAL(pipe)(fds);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_pair(e.t, fds, r, FD_PIPE);
-	e.f1 = (u64)(shim_pair_fd(fds, r, 0));
-	e.f2 = (u64)(shim_pair_fd(fds, r, 1));
-	shim_tail_num(&e, (u64)(shim_pair_obj(fds, r)));
+	e.obj = shim_obj_pair(e.t, fds,r,FD_PIPE);
+	e.f1 = (u64)(shim_pair_fd(fds,r,0));
+	e.f2 = (u64)(shim_pair_fd(fds,r,1));
+	shim_tail_num(&e, (u64)(shim_pair_obj(fds,r)));
 	shim_done(&e);
 	return r;
 }
@@ -6211,10 +6178,10 @@ EXPORT int __pipe(int fds[2])
 	r = REAL(__pipe)(fds);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_pair(e.t, fds, r, FD_PIPE);
-	e.f1 = (u64)(shim_pair_fd(fds, r, 0));
-	e.f2 = (u64)(shim_pair_fd(fds, r, 1));
-	shim_tail_num(&e, (u64)(shim_pair_obj(fds, r)));
+	e.obj = shim_obj_pair(e.t, fds,r,FD_PIPE);
+	e.f1 = (u64)(shim_pair_fd(fds,r,0));
+	e.f2 = (u64)(shim_pair_fd(fds,r,1));
+	shim_tail_num(&e, (u64)(shim_pair_obj(fds,r)));
 	shim_done(&e);
 	return r;
 }
@@ -6228,11 +6195,11 @@ EXPORT int pipe2(int fds[2], int flags)
 	r = REAL(pipe2)(fds, flags);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_pair(e.t, fds, r, FD_PIPE);
-	e.f1 = (u64)(shim_pair_fd(fds, r, 0));
-	e.f2 = (u64)(shim_pair_fd(fds, r, 1));
+	e.obj = shim_obj_pair(e.t, fds,r,FD_PIPE);
+	e.f1 = (u64)(shim_pair_fd(fds,r,0));
+	e.f2 = (u64)(shim_pair_fd(fds,r,1));
 	e.f3 = (u64)(shim_pipe_flags(flags));
-	shim_tail_num(&e, (u64)(shim_pair_obj(fds, r)));
+	shim_tail_num(&e, (u64)(shim_pair_obj(fds,r)));
 	shim_done(&e);
 	return r;
 }
@@ -6256,8 +6223,7 @@ EXPORT int getaddrinfo(const char *restrict node, const char *restrict service, 
 	return r;
 }
 
-EXPORT int getnameinfo(const struct sockaddr *restrict addr, socklen_t len, char *restrict host, socklen_t hostlen, char *restrict serv, socklen_t servlen,
-		       int flags)
+EXPORT int getnameinfo(const struct sockaddr *restrict addr, socklen_t len, char *restrict host, socklen_t hostlen, char *restrict serv, socklen_t servlen, int flags)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6270,18 +6236,18 @@ EXPORT int getnameinfo(const struct sockaddr *restrict addr, socklen_t len, char
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(flags);
-	shim_tail_text(&e, shim_text_if(r, host, hostlen), PART_STR);
-	shim_tail_text(&e, shim_text_if(r, serv, servlen), PART_STR);
+	shim_tail_text(&e, shim_text_if(r,host,hostlen), PART_STR);
+	shim_tail_text(&e, shim_text_if(r,serv,servlen), PART_STR);
 	shim_input_addr_of(&e, addr, len);
 	shim_done(&e);
 	return r;
 }
 
-EXPORT struct hostent *gethostbyname(const char *name)
+EXPORT struct hostent * gethostbyname(const char *name)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	struct hostent *r;
+	struct hostent * r;
 	if (!shim_begin(&e, CALL_gethostbyname, CLASS_net, CALLER()))
 		return REAL(gethostbyname)(name);
 	e.inbuf = answer;
@@ -6295,11 +6261,11 @@ EXPORT struct hostent *gethostbyname(const char *name)
 	return r;
 }
 
-EXPORT struct hostent *gethostbyname2(const char *name, int af)
+EXPORT struct hostent * gethostbyname2(const char *name, int af)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	struct hostent *r;
+	struct hostent * r;
 	if (!shim_begin(&e, CALL_gethostbyname2, CLASS_net, CALLER()))
 		return REAL(gethostbyname2)(name, af);
 	e.inbuf = answer;
@@ -6314,11 +6280,11 @@ EXPORT struct hostent *gethostbyname2(const char *name, int af)
 	return r;
 }
 
-EXPORT struct hostent *gethostbyaddr(const void *addr, socklen_t len, int af)
+EXPORT struct hostent * gethostbyaddr(const void *addr, socklen_t len, int af)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	struct hostent *r;
+	struct hostent * r;
 	if (!shim_begin(&e, CALL_gethostbyaddr, CLASS_net, CALLER()))
 		return REAL(gethostbyaddr)(addr, len, af);
 	e.inbuf = answer;
@@ -6332,8 +6298,7 @@ EXPORT struct hostent *gethostbyaddr(const void *addr, socklen_t len, int af)
 	return r;
 }
 
-EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h,
-			   int *restrict herr)
+EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6351,8 +6316,7 @@ EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict b
 	return r;
 }
 
-EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h,
-			    int *restrict herr)
+EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6371,8 +6335,7 @@ EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *r
 	return r;
 }
 
-EXPORT int gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, struct hostent *restrict buf, char *restrict space, size_t n,
-			   struct hostent **restrict h, int *restrict herr)
+EXPORT int gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6390,11 +6353,11 @@ EXPORT int gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, str
 	return r;
 }
 
-EXPORT struct hostent *gethostent(void)
+EXPORT struct hostent * gethostent(void)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	struct hostent *r;
+	struct hostent * r;
 	if (!shim_begin(&e, CALL_gethostent, CLASS_net, CALLER()))
 		return REAL(gethostent)();
 	e.inbuf = answer;
@@ -6424,10 +6387,10 @@ EXPORT int gethostent_r(struct hostent *restrict buf, char *restrict space, size
 	return r;
 }
 
-EXPORT struct servent *getservbyname(const char *name, const char *proto)
+EXPORT struct servent * getservbyname(const char *name, const char *proto)
 {
 	struct ev e;
-	struct servent *r;
+	struct servent * r;
 	if (!shim_begin(&e, CALL_getservbyname, CLASS_net, CALLER()))
 		return REAL(getservbyname)(name, proto);
 	shim_pre_nested(&e);
@@ -6441,10 +6404,10 @@ EXPORT struct servent *getservbyname(const char *name, const char *proto)
 	return r;
 }
 
-EXPORT struct servent *getservbyport(int port, const char *proto)
+EXPORT struct servent * getservbyport(int port, const char *proto)
 {
 	struct ev e;
-	struct servent *r;
+	struct servent * r;
 	if (!shim_begin(&e, CALL_getservbyport, CLASS_net, CALLER()))
 		return REAL(getservbyport)(port, proto);
 	shim_pre_nested(&e);
@@ -6458,8 +6421,7 @@ EXPORT struct servent *getservbyport(int port, const char *proto)
 	return r;
 }
 
-EXPORT int getservbyname_r(const char *restrict name, const char *restrict proto, struct servent *restrict buf, char *restrict space, size_t n,
-			   struct servent **restrict s)
+EXPORT int getservbyname_r(const char *restrict name, const char *restrict proto, struct servent *restrict buf, char *restrict space, size_t n, struct servent **restrict s)
 {
 	struct ev e;
 	int r;
@@ -6469,7 +6431,7 @@ EXPORT int getservbyname_r(const char *restrict name, const char *restrict proto
 	r = REAL(getservbyname_r)(name, proto, buf, space, n, s);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
-	e.f1 = (u64)(shim_serv_port(r == 0 ? *s : 0));
+	e.f1 = (u64)(shim_serv_port(r==0?*s:0));
 	shim_tail_text(&e, name, PART_STR);
 	shim_tail_text(&e, proto, PART_STR);
 	shim_done(&e);
@@ -6488,15 +6450,15 @@ EXPORT int getservbyport_r(int port, const char *restrict proto, struct servent 
 	e.ret = (i64)r;
 	e.f1 = (u64)(ntohs((u16)port));
 	shim_tail_text(&e, proto, PART_STR);
-	shim_tail_text(&e, shim_serv_name(r == 0 ? *s : 0), PART_STR);
+	shim_tail_text(&e, shim_serv_name(r==0?*s:0), PART_STR);
 	shim_done(&e);
 	return r;
 }
 
-EXPORT struct protoent *getprotobyname(const char *name)
+EXPORT struct protoent * getprotobyname(const char *name)
 {
 	struct ev e;
-	struct protoent *r;
+	struct protoent * r;
 	if (!shim_begin(&e, CALL_getprotobyname, CLASS_net, CALLER()))
 		return REAL(getprotobyname)(name);
 	shim_pre_nested(&e);
@@ -6509,10 +6471,10 @@ EXPORT struct protoent *getprotobyname(const char *name)
 	return r;
 }
 
-EXPORT struct protoent *getprotobynumber(int number)
+EXPORT struct protoent * getprotobynumber(int number)
 {
 	struct ev e;
-	struct protoent *r;
+	struct protoent * r;
 	if (!shim_begin(&e, CALL_getprotobynumber, CLASS_net, CALLER()))
 		return REAL(getprotobynumber)(number);
 	shim_pre_nested(&e);
@@ -6535,7 +6497,7 @@ EXPORT int getprotobyname_r(const char *restrict name, struct protoent *restrict
 	r = REAL(getprotobyname_r)(name, buf, space, n, p);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
-	e.f1 = (u64)(shim_proto_number(r == 0 ? *p : 0));
+	e.f1 = (u64)(shim_proto_number(r==0?*p:0));
 	shim_tail_text(&e, name, PART_STR);
 	shim_done(&e);
 	return r;
@@ -6552,7 +6514,7 @@ EXPORT int getprotobynumber_r(int number, struct protoent *restrict buf, char *r
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(number);
-	shim_tail_text(&e, shim_proto_name(r == 0 ? *p : 0), PART_STR);
+	shim_tail_text(&e, shim_proto_name(r==0?*p:0), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -6572,10 +6534,10 @@ EXPORT unsigned int if_nametoindex(const char *name)
 	return r;
 }
 
-EXPORT char *if_indextoname(unsigned int index, char name[IF_NAMESIZE])
+EXPORT char * if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 {
 	struct ev e;
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL_if_indextoname, CLASS_net, CALLER()))
 		return REAL(if_indextoname)(index, name);
 	shim_pre_nested(&e);
@@ -6588,11 +6550,11 @@ EXPORT char *if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 	return r;
 }
 
-EXPORT struct if_nameindex *if_nameindex(void)
+EXPORT struct if_nameindex * if_nameindex(void)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
-	struct if_nameindex *r;
+	struct if_nameindex * r;
 	if (!shim_begin(&e, CALL_if_nameindex, CLASS_net, CALLER()))
 		return REAL(if_nameindex)();
 	e.inbuf = answer;
@@ -6622,10 +6584,10 @@ EXPORT int getifaddrs(struct ifaddrs **list)
 	return r;
 }
 
-EXPORT FILE *fopencookie(void *cookie, const char *mode, cookie_io_functions_t io)
+EXPORT FILE * fopencookie(void *cookie, const char *mode, cookie_io_functions_t io)
 {
 	struct ev e;
-	FILE *r;
+	FILE * r;
 	if (!shim_begin(&e, CALL_fopencookie, CLASS_stdio, CALLER()))
 		return REAL(fopencookie)(cookie, mode, io);
 	shim_pre_nested(&e);
@@ -6816,7 +6778,7 @@ EXPORT int pthread_setname_np(pthread_t th, const char *name)
 	e.ret = (i64)r;
 	e.obj = shim_obj_thread(e.t, e.obj);
 	e.f1 = (u64)(th);
-	shim_tail_text(&e, (r == 0 ? name : 0), PART_STR);
+	shim_tail_text(&e, (r==0?name:0), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -6834,7 +6796,7 @@ EXPORT int pthread_getname_np(pthread_t th, char *buf, size_t n)
 	e.obj = shim_obj_thread(e.t, e.obj);
 	e.f1 = (u64)(th);
 	e.f2 = (u64)(n);
-	shim_tail_text(&e, (r == 0 ? buf : 0), PART_STR);
+	shim_tail_text(&e, (r==0?buf:0), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -6852,7 +6814,7 @@ EXPORT int pthread_setschedparam(pthread_t th, int policy, const struct sched_pa
 	e.obj = shim_obj_thread(e.t, e.obj);
 	e.f1 = (u64)(th);
 	e.f2 = (u64)((u32)policy);
-	e.f3 = (u64)((r == 0 ? param->sched_priority : 0));
+	e.f3 = (u64)((r==0?param->sched_priority:0));
 	shim_done(&e);
 	return r;
 }
@@ -6869,8 +6831,8 @@ EXPORT int pthread_getschedparam(pthread_t th, int *policy, struct sched_param *
 	e.ret = (i64)r;
 	e.obj = shim_obj_thread(e.t, e.obj);
 	e.f1 = (u64)(th);
-	e.f2 = (u64)((r == 0 ? (u32)*policy : 0));
-	e.f3 = (u64)((r == 0 ? param->sched_priority : 0));
+	e.f2 = (u64)((r==0?(u32)*policy:0));
+	e.f3 = (u64)((r==0?param->sched_priority:0));
 	shim_done(&e);
 	return r;
 }
@@ -6900,7 +6862,7 @@ static NOINLINE void thrd_sleep_late(struct thr *t, void *pc, u64 begin, u64 end
 	(void)left;
 	shim_late(&e, t, CALL_thrd_sleep, pc, begin, end);
 	e.ret = (i64)r;
-	e.f1 = (u64)((r == 0 || r == -1 ? shim_ns(time) : 0));
+	e.f1 = (u64)((r==0||r==-1?shim_ns(time):0));
 	shim_done(&e);
 }
 
@@ -6913,7 +6875,7 @@ static NOINLINE int thrd_sleep_event(void *pc, const struct timespec *time, stru
 	r = REAL(thrd_sleep)(time, left);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
-	e.f1 = (u64)((r == 0 || r == -1 ? shim_ns(time) : 0));
+	e.f1 = (u64)((r==0||r==-1?shim_ns(time):0));
 	shim_done(&e);
 	return r;
 }
@@ -6930,7 +6892,7 @@ EXPORT int thrd_sleep(const struct timespec *time, struct timespec *left)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_thrd_sleep), (i64)r, (u64)((r == 0 || r == -1 ? shim_ns(time) : 0)), 0, 0, begin, end)))
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_thrd_sleep), (i64)r, (u64)((r==0||r==-1?shim_ns(time):0)), 0, 0, begin, end)))
 			return r;
 	}
 	thrd_sleep_late(t, CALLER(), begin, end, r, time, left);
@@ -6959,7 +6921,7 @@ static NOINLINE void wait_late(struct thr *t, void *pc, u64 begin, u64 end, pid_
 	(void)st;
 	shim_late(&e, t, CALL_wait, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((r > 0 && st ? *st : 0));
+	e.f1 = (u64)((r>0&&st?*st:0));
 	shim_done(&e);
 }
 
@@ -6972,7 +6934,7 @@ static NOINLINE pid_t wait_event(void *pc, int *st)
 	r = REAL(wait)(st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((r > 0 && st ? *st : 0));
+	e.f1 = (u64)((r>0&&st?*st:0));
 	shim_done(&e);
 	return r;
 }
@@ -6989,7 +6951,7 @@ EXPORT pid_t wait(int *st)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_wait), shim_ret_errno((i64)r), (u64)((r > 0 && st ? *st : 0)), 0, 0, begin, end)))
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
 			return r;
 	}
 	wait_late(t, CALLER(), begin, end, r, st);
@@ -7007,7 +6969,7 @@ static NOINLINE void waitpid_late(struct thr *t, void *pc, u64 begin, u64 end, p
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)((i64)pid);
 	e.f2 = (u64)(options);
-	e.f3 = (u64)((r > 0 && st ? *st : 0));
+	e.f3 = (u64)((r>0&&st?*st:0));
 	shim_done(&e);
 }
 
@@ -7022,7 +6984,7 @@ static NOINLINE pid_t waitpid_event(void *pc, pid_t pid, int *st, int options)
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)((i64)pid);
 	e.f2 = (u64)(options);
-	e.f3 = (u64)((r > 0 && st ? *st : 0));
+	e.f3 = (u64)((r>0&&st?*st:0));
 	shim_done(&e);
 	return r;
 }
@@ -7039,8 +7001,7 @@ EXPORT pid_t waitpid(pid_t pid, int *st, int options)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options),
-				      (u64)((r > 0 && st ? *st : 0)), begin, end)))
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
 			return r;
 	}
 	waitpid_late(t, CALLER(), begin, end, r, pid, st, options);
@@ -7061,7 +7022,7 @@ EXPORT int waitid(idtype_t kind, id_t id, siginfo_t *si, int options)
 	e.f1 = (u64)(kind);
 	e.f2 = (u64)(id);
 	e.f3 = (u64)(options);
-	shim_input_siginfo(&e, r == 0, si);
+	shim_input_siginfo(&e, r==0, si);
 	shim_done(&e);
 	return r;
 }
@@ -7078,8 +7039,8 @@ EXPORT pid_t wait3(int *st, int options, struct rusage *u)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(options);
-	e.f2 = (u64)((r > 0 && st ? *st : 0));
-	shim_input_usage(&e, r > 0, u);
+	e.f2 = (u64)((r>0&&st?*st:0));
+	shim_input_usage(&e, r>0, u);
 	shim_done(&e);
 	return r;
 }
@@ -7097,8 +7058,8 @@ EXPORT pid_t wait4(pid_t pid, int *st, int options, struct rusage *u)
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)((i64)pid);
 	e.f2 = (u64)(options);
-	e.f3 = (u64)((r > 0 && st ? *st : 0));
-	shim_input_usage(&e, r > 0, u);
+	e.f3 = (u64)((r>0&&st?*st:0));
+	shim_input_usage(&e, r>0, u);
 	shim_done(&e);
 	return r;
 }
@@ -7110,7 +7071,7 @@ static NOINLINE void __wait_late(struct thr *t, void *pc, u64 begin, u64 end, pi
 	(void)st;
 	shim_late(&e, t, CALL___wait, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((r > 0 && st ? *st : 0));
+	e.f1 = (u64)((r>0&&st?*st:0));
 	shim_done(&e);
 }
 
@@ -7123,7 +7084,7 @@ static NOINLINE pid_t __wait_event(void *pc, int *st)
 	r = REAL(__wait)(st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((r > 0 && st ? *st : 0));
+	e.f1 = (u64)((r>0&&st?*st:0));
 	shim_done(&e);
 	return r;
 }
@@ -7140,7 +7101,7 @@ EXPORT pid_t __wait(int *st)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___wait), shim_ret_errno((i64)r), (u64)((r > 0 && st ? *st : 0)), 0, 0, begin, end)))
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
 			return r;
 	}
 	__wait_late(t, CALLER(), begin, end, r, st);
@@ -7158,7 +7119,7 @@ static NOINLINE void __waitpid_late(struct thr *t, void *pc, u64 begin, u64 end,
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)((i64)pid);
 	e.f2 = (u64)(options);
-	e.f3 = (u64)((r > 0 && st ? *st : 0));
+	e.f3 = (u64)((r>0&&st?*st:0));
 	shim_done(&e);
 }
 
@@ -7173,7 +7134,7 @@ static NOINLINE pid_t __waitpid_event(void *pc, pid_t pid, int *st, int options)
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)((i64)pid);
 	e.f2 = (u64)(options);
-	e.f3 = (u64)((r > 0 && st ? *st : 0));
+	e.f3 = (u64)((r>0&&st?*st:0));
 	shim_done(&e);
 	return r;
 }
@@ -7190,8 +7151,7 @@ EXPORT pid_t __waitpid(pid_t pid, int *st, int options)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options),
-				      (u64)((r > 0 && st ? *st : 0)), begin, end)))
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
 			return r;
 	}
 	__waitpid_late(t, CALLER(), begin, end, r, pid, st, options);
@@ -7585,7 +7545,7 @@ EXPORT int clock_getres(clockid_t clk, struct timespec *ts)
 	r = REAL(clock_getres)(clk, ts);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timespec_ns(r, ts));
+	e.f1 = (u64)(shim_timespec_ns(r,ts));
 	e.f2 = (u64)(clk);
 	shim_done(&e);
 	return r;
@@ -7600,7 +7560,7 @@ EXPORT int clock_settime(clockid_t clk, const struct timespec *ts)
 	r = REAL(clock_settime)(clk, ts);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timespec_ns(r, ts));
+	e.f1 = (u64)(shim_timespec_ns(r,ts));
 	e.f2 = (u64)(clk);
 	shim_done(&e);
 	return r;
@@ -7615,7 +7575,7 @@ EXPORT int settimeofday(const struct timeval *tv, const struct timezone *tz)
 	r = REAL(settimeofday)(tv, tz);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timeval_us(r, tv));
+	e.f1 = (u64)(shim_timeval_us(r,tv));
 	shim_done(&e);
 	return r;
 }
@@ -7675,7 +7635,7 @@ EXPORT int timespec_get(struct timespec *ts, int base)
 	r = REAL(timespec_get)(ts, base);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
-	e.f1 = (u64)(shim_timespec_ns(r == 0, ts));
+	e.f1 = (u64)(shim_timespec_ns(r==0,ts));
 	e.f2 = (u64)(base);
 	shim_done(&e);
 	return r;
@@ -7690,7 +7650,7 @@ EXPORT int timespec_getres(struct timespec *ts, int base)
 	r = REAL(timespec_getres)(ts, base);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
-	e.f1 = (u64)(shim_timespec_ns(r == 0, ts));
+	e.f1 = (u64)(shim_timespec_ns(r==0,ts));
 	e.f2 = (u64)(base);
 	shim_done(&e);
 	return r;
@@ -7705,7 +7665,7 @@ EXPORT int ftime(struct timeb *tb)
 	r = REAL(ftime)(tb);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timeb_ms(r, tb));
+	e.f1 = (u64)(shim_timeb_ms(r,tb));
 	shim_done(&e);
 	return r;
 }
@@ -7719,8 +7679,8 @@ EXPORT int adjtime(const struct timeval *delta, struct timeval *old)
 	r = REAL(adjtime)(delta, old);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timeval_us(r, delta));
-	e.f2 = (u64)(shim_timeval_us(r, old));
+	e.f1 = (u64)(shim_timeval_us(r,delta));
+	e.f2 = (u64)(shim_timeval_us(r,old));
 	shim_done(&e);
 	return r;
 }
@@ -7734,8 +7694,8 @@ EXPORT int adjtimex(struct timex *tx)
 	r = REAL(adjtimex)(tx);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timex_modes(&e, tx));
-	e.f2 = (u64)(shim_timex_us(&e, tx));
+	e.f1 = (u64)(shim_timex_modes(&e,tx));
+	e.f2 = (u64)(shim_timex_us(&e,tx));
 	shim_done(&e);
 	return r;
 }
@@ -7749,8 +7709,8 @@ EXPORT int __adjtimex(struct timex *tx)
 	r = REAL(__adjtimex)(tx);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timex_modes(&e, tx));
-	e.f2 = (u64)(shim_timex_us(&e, tx));
+	e.f1 = (u64)(shim_timex_modes(&e,tx));
+	e.f2 = (u64)(shim_timex_us(&e,tx));
 	shim_done(&e);
 	return r;
 }
@@ -7764,8 +7724,8 @@ EXPORT int ntp_adjtime(struct timex *tx)
 	r = REAL(ntp_adjtime)(tx);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timex_modes(&e, tx));
-	e.f2 = (u64)(shim_timex_us(&e, tx));
+	e.f1 = (u64)(shim_timex_modes(&e,tx));
+	e.f2 = (u64)(shim_timex_us(&e,tx));
 	shim_done(&e);
 	return r;
 }
@@ -7779,8 +7739,8 @@ EXPORT int clock_adjtime(clockid_t clk, struct timex *tx)
 	r = REAL(clock_adjtime)(clk, tx);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_timex_modes(&e, tx));
-	e.f2 = (u64)(shim_timex_us(&e, tx));
+	e.f1 = (u64)(shim_timex_modes(&e,tx));
+	e.f2 = (u64)(shim_timex_us(&e,tx));
 	e.f3 = (u64)(clk);
 	shim_done(&e);
 	return r;
@@ -7795,7 +7755,7 @@ EXPORT int ntp_gettime(struct ntptimeval *tv)
 	r = REAL(ntp_gettime)(tv);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_ntp_us(&e, tv));
+	e.f1 = (u64)(shim_ntp_us(&e,tv));
 	shim_done(&e);
 	return r;
 }
@@ -7809,7 +7769,7 @@ EXPORT int ntp_gettimex(struct ntptimeval *tv)
 	r = REAL(ntp_gettimex)(tv);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_ntp_us(&e, tv));
+	e.f1 = (u64)(shim_ntp_us(&e,tv));
 	shim_done(&e);
 	return r;
 }
@@ -7911,8 +7871,8 @@ EXPORT int nanosleep(const struct timespec *ts, struct timespec *left)
 	r = REAL(nanosleep)(ts, left);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_slept_ns(&e, ts));
-	shim_tail_num(&e, (u64)(shim_left_ns(&e, left)));
+	e.f1 = (u64)(shim_slept_ns(&e,ts));
+	shim_tail_num(&e, (u64)(shim_left_ns(&e,left)));
 	shim_done(&e);
 	return r;
 }
@@ -7926,8 +7886,8 @@ EXPORT int __nanosleep(const struct timespec *ts, struct timespec *left)
 	r = REAL(__nanosleep)(ts, left);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_slept_ns(&e, ts));
-	shim_tail_num(&e, (u64)(shim_left_ns(&e, left)));
+	e.f1 = (u64)(shim_slept_ns(&e,ts));
+	shim_tail_num(&e, (u64)(shim_left_ns(&e,left)));
 	shim_done(&e);
 	return r;
 }
@@ -7943,8 +7903,8 @@ EXPORT int clock_nanosleep(clockid_t clk, int flags, const struct timespec *ts, 
 	e.ret = (i64)r;
 	e.f1 = (u64)(clk);
 	e.f2 = (u64)(flags);
-	e.f3 = (u64)(shim_slept_ns(&e, ts));
-	shim_tail_num(&e, (u64)(shim_left_ns(&e, flags & TIMER_ABSTIME ? 0 : left)));
+	e.f3 = (u64)(shim_slept_ns(&e,ts));
+	shim_tail_num(&e, (u64)(shim_left_ns(&e,flags&TIMER_ABSTIME?0:left)));
 	shim_done(&e);
 	return r;
 }
@@ -7990,8 +7950,8 @@ EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict se
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(which);
-	e.f2 = (u64)(shim_itimer_us(r, set, 0));
-	e.f3 = (u64)(shim_itimer_us(r, set, 1));
+	e.f2 = (u64)(shim_itimer_us(r,set,0));
+	e.f3 = (u64)(shim_itimer_us(r,set,1));
 	shim_input_itimerval(&e, old);
 	shim_done(&e);
 	return r;
@@ -8007,8 +7967,8 @@ EXPORT int getitimer(__itimer_which_t which, struct itimerval *cur)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(which);
-	e.f2 = (u64)(shim_itimer_us(r, cur, 0));
-	e.f3 = (u64)(shim_itimer_us(r, cur, 1));
+	e.f2 = (u64)(shim_itimer_us(r,cur,0));
+	e.f3 = (u64)(shim_itimer_us(r,cur,1));
 	shim_done(&e);
 	return r;
 }
@@ -8022,10 +7982,10 @@ EXPORT int timer_create(clockid_t clk, struct sigevent *restrict sev, timer_t *r
 	r = REAL(timer_create)(clk, sev, id);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_timer_new(e.t, r, id);
+	e.obj = shim_obj_timer_new(e.t, r,id);
 	e.f1 = (u64)(clk);
-	e.f2 = (u64)(shim_sigev_notify(r, sev));
-	e.f3 = (u64)(shim_sigev_signo(r, sev));
+	e.f2 = (u64)(shim_sigev_notify(r,sev));
+	e.f3 = (u64)(shim_sigev_signo(r,sev));
 	shim_done(&e);
 	return r;
 }
@@ -8043,8 +8003,8 @@ EXPORT int timer_settime(timer_t id, int flags, const struct itimerspec *restric
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_timer(e.t, id);
 	e.f1 = (u64)(flags);
-	e.f2 = (u64)(shim_timespec0(&e, set, 0));
-	e.f3 = (u64)(shim_timespec0(&e, set, 1));
+	e.f2 = (u64)(shim_timespec0(&e,set,0));
+	e.f3 = (u64)(shim_timespec0(&e,set,1));
 	shim_input_itimerspec(&e, old);
 	shim_done(&e);
 	return r;
@@ -8060,8 +8020,8 @@ EXPORT int timer_gettime(timer_t id, struct itimerspec *cur)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_timer(e.t, id);
-	e.f1 = (u64)(shim_timespec0(&e, cur, 0));
-	e.f2 = (u64)(shim_timespec0(&e, cur, 1));
+	e.f1 = (u64)(shim_timespec0(&e,cur,0));
+	e.f2 = (u64)(shim_timespec0(&e,cur,1));
 	shim_done(&e);
 	return r;
 }
@@ -8157,7 +8117,7 @@ EXPORT int random_r(struct random_data *restrict buf, int32_t *restrict value)
 	r = REAL(random_r)(buf, value);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_out32(r, value));
+	e.f1 = (u64)(shim_out32(r,value));
 	shim_done(&e);
 	return r;
 }
@@ -8213,7 +8173,7 @@ EXPORT int drand48_r(struct drand48_data *restrict buf, double *restrict value)
 	r = REAL(drand48_r)(buf, value);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_out64(r, value));
+	e.f1 = (u64)(shim_out64(r,value));
 	shim_done(&e);
 	return r;
 }
@@ -8227,7 +8187,7 @@ EXPORT int erand48_r(unsigned short int x[3], struct drand48_data *restrict buf,
 	r = REAL(erand48_r)(x, buf, value);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_out64(r, value));
+	e.f1 = (u64)(shim_out64(r,value));
 	shim_done(&e);
 	return r;
 }
@@ -8241,7 +8201,7 @@ EXPORT int lrand48_r(struct drand48_data *restrict buf, long int *restrict value
 	r = REAL(lrand48_r)(buf, value);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_out64(r, value));
+	e.f1 = (u64)(shim_out64(r,value));
 	shim_done(&e);
 	return r;
 }
@@ -8255,7 +8215,7 @@ EXPORT int mrand48_r(struct drand48_data *restrict buf, long int *restrict value
 	r = REAL(mrand48_r)(buf, value);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_out64(r, value));
+	e.f1 = (u64)(shim_out64(r,value));
 	shim_done(&e);
 	return r;
 }
@@ -8269,7 +8229,7 @@ EXPORT int nrand48_r(unsigned short int x[3], struct drand48_data *restrict buf,
 	r = REAL(nrand48_r)(x, buf, value);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_out64(r, value));
+	e.f1 = (u64)(shim_out64(r,value));
 	shim_done(&e);
 	return r;
 }
@@ -8283,7 +8243,7 @@ EXPORT int jrand48_r(unsigned short int x[3], struct drand48_data *restrict buf,
 	r = REAL(jrand48_r)(x, buf, value);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_out64(r, value));
+	e.f1 = (u64)(shim_out64(r,value));
 	shim_done(&e);
 	return r;
 }
@@ -8388,7 +8348,7 @@ EXPORT int getentropy(void *buf, size_t n)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	shim_random_data(&e, buf, (i64)(r == 0 ? n : 0));
+	shim_random_data(&e, buf, (i64)(r==0?n:0));
 	shim_done(&e);
 	return r;
 }
@@ -8614,7 +8574,7 @@ EXPORT int gethostname(char *name, size_t n)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, shim_name_if(r, name, n), PART_STR);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -8629,7 +8589,7 @@ EXPORT int __gethostname_chk(char *name, size_t n, size_t space)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, shim_name_if(r, name, n), PART_STR);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -8644,7 +8604,7 @@ EXPORT int getdomainname(char *name, size_t n)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, shim_name_if(r, name, n), PART_STR);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -8659,7 +8619,7 @@ EXPORT int __getdomainname_chk(char *name, size_t n, size_t space)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(n);
-	shim_tail_text(&e, shim_name_if(r, name, n), PART_STR);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -8712,8 +8672,8 @@ EXPORT int getcpu(unsigned int *cpu, unsigned int *node)
 	r = REAL(getcpu)(cpu, node);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_outu(r, cpu));
-	e.f2 = (u64)(shim_outu(r, node));
+	e.f1 = (u64)(shim_outu(r,cpu));
+	e.f2 = (u64)(shim_outu(r,node));
 	shim_done(&e);
 	return r;
 }
@@ -8798,7 +8758,7 @@ EXPORT int sched_getparam(pid_t pid, struct sched_param *p)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(pid);
-	e.f2 = (u64)(shim_priority(r, p));
+	e.f2 = (u64)(shim_priority(r,p));
 	shim_done(&e);
 	return r;
 }
@@ -8813,7 +8773,7 @@ EXPORT int __sched_getparam(pid_t pid, struct sched_param *p)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(pid);
-	e.f2 = (u64)(shim_priority(r, p));
+	e.f2 = (u64)(shim_priority(r,p));
 	shim_done(&e);
 	return r;
 }
@@ -8828,7 +8788,7 @@ EXPORT int sched_setparam(pid_t pid, const struct sched_param *p)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(pid);
-	e.f2 = (u64)(shim_priority(r, p));
+	e.f2 = (u64)(shim_priority(r,p));
 	shim_done(&e);
 	return r;
 }
@@ -8872,7 +8832,7 @@ EXPORT int sched_setscheduler(pid_t pid, int policy, const struct sched_param *p
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(pid);
 	e.f2 = (u64)(policy);
-	e.f3 = (u64)(shim_priority(r < 0 ? -1 : 0, p));
+	e.f3 = (u64)(shim_priority(r<0?-1:0,p));
 	shim_done(&e);
 	return r;
 }
@@ -8888,7 +8848,7 @@ EXPORT int __sched_setscheduler(pid_t pid, int policy, const struct sched_param 
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(pid);
 	e.f2 = (u64)(policy);
-	e.f3 = (u64)(shim_priority(r < 0 ? -1 : 0, p));
+	e.f3 = (u64)(shim_priority(r<0?-1:0,p));
 	shim_done(&e);
 	return r;
 }
@@ -8903,7 +8863,7 @@ EXPORT int sched_rr_get_interval(pid_t pid, struct timespec *ts)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(pid);
-	e.f2 = (u64)(shim_timespec_ns(r, ts));
+	e.f2 = (u64)(shim_timespec_ns(r,ts));
 	shim_done(&e);
 	return r;
 }
@@ -9019,8 +8979,8 @@ EXPORT int getrlimit(__rlimit_resource_t what, struct rlimit *lim)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(what);
-	e.f2 = (u64)(shim_limit(r, lim, 0));
-	e.f3 = (u64)(shim_limit(r, lim, 1));
+	e.f2 = (u64)(shim_limit(r,lim,0));
+	e.f3 = (u64)(shim_limit(r,lim,1));
 	shim_done(&e);
 	return r;
 }
@@ -9035,8 +8995,8 @@ EXPORT int getrlimit64(__rlimit_resource_t what, struct rlimit64 *lim)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(what);
-	e.f2 = (u64)(shim_limit(r, lim, 0));
-	e.f3 = (u64)(shim_limit(r, lim, 1));
+	e.f2 = (u64)(shim_limit(r,lim,0));
+	e.f3 = (u64)(shim_limit(r,lim,1));
 	shim_done(&e);
 	return r;
 }
@@ -9051,8 +9011,8 @@ EXPORT int setrlimit(__rlimit_resource_t what, const struct rlimit *lim)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(what);
-	e.f2 = (u64)(shim_limit(r, lim, 0));
-	e.f3 = (u64)(shim_limit(r, lim, 1));
+	e.f2 = (u64)(shim_limit(r,lim,0));
+	e.f3 = (u64)(shim_limit(r,lim,1));
 	shim_done(&e);
 	return r;
 }
@@ -9067,8 +9027,8 @@ EXPORT int setrlimit64(__rlimit_resource_t what, const struct rlimit64 *lim)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(what);
-	e.f2 = (u64)(shim_limit(r, lim, 0));
-	e.f3 = (u64)(shim_limit(r, lim, 1));
+	e.f2 = (u64)(shim_limit(r,lim,0));
+	e.f3 = (u64)(shim_limit(r,lim,1));
 	shim_done(&e);
 	return r;
 }
@@ -9277,9 +9237,9 @@ EXPORT int getresuid(uid_t *real, uid_t *effective, uid_t *saved)
 	r = REAL(getresuid)(real, effective, saved);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_out32(r, real));
-	e.f2 = (u64)(shim_out32(r, effective));
-	e.f3 = (u64)(shim_out32(r, saved));
+	e.f1 = (u64)(shim_out32(r,real));
+	e.f2 = (u64)(shim_out32(r,effective));
+	e.f3 = (u64)(shim_out32(r,saved));
 	shim_done(&e);
 	return r;
 }
@@ -9293,9 +9253,9 @@ EXPORT int getresgid(gid_t *real, gid_t *effective, gid_t *saved)
 	r = REAL(getresgid)(real, effective, saved);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_out32(r, real));
-	e.f2 = (u64)(shim_out32(r, effective));
-	e.f3 = (u64)(shim_out32(r, saved));
+	e.f1 = (u64)(shim_out32(r,real));
+	e.f2 = (u64)(shim_out32(r,effective));
+	e.f3 = (u64)(shim_out32(r,saved));
 	shim_done(&e);
 	return r;
 }
@@ -9334,10 +9294,10 @@ EXPORT int __getgroups_chk(int n, gid_t *list, size_t space)
 	return r;
 }
 
-EXPORT char *getlogin(void)
+EXPORT char * getlogin(void)
 {
 	struct ev e;
-	char *r;
+	char * r;
 	if (!shim_begin(&e, CALL_getlogin, CLASS_shape, CALLER()))
 		return REAL(getlogin)();
 	r = REAL(getlogin)();
@@ -9357,7 +9317,7 @@ EXPORT int getlogin_r(char *name, size_t n)
 	r = REAL(getlogin_r)(name, n);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
-	shim_tail_text(&e, shim_name_if(r, name, n), PART_STR);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -9371,7 +9331,7 @@ EXPORT int __getlogin_r_chk(char *name, size_t n, size_t space)
 	r = REAL(__getlogin_r_chk)(name, n, space);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
-	shim_tail_text(&e, shim_name_if(r, name, n), PART_STR);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -9386,15 +9346,15 @@ EXPORT int __ttyname_r_chk(int fd, char *name, size_t n, size_t space)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_tail_text(&e, shim_name_if(r, name, n), PART_STR);
+	shim_tail_text(&e, shim_name_if(r,name,n), PART_STR);
 	shim_done(&e);
 	return r;
 }
 
-EXPORT struct passwd *getpwnam(const char *name)
+EXPORT struct passwd * getpwnam(const char *name)
 {
 	struct ev e;
-	struct passwd *r;
+	struct passwd * r;
 	if (!shim_begin(&e, CALL_getpwnam, CLASS_shape, CALLER()))
 		return REAL(getpwnam)(name);
 	shim_pre_nested(&e);
@@ -9407,10 +9367,10 @@ EXPORT struct passwd *getpwnam(const char *name)
 	return r;
 }
 
-EXPORT struct passwd *getpwuid(uid_t uid)
+EXPORT struct passwd * getpwuid(uid_t uid)
 {
 	struct ev e;
-	struct passwd *r;
+	struct passwd * r;
 	if (!shim_begin(&e, CALL_getpwuid, CLASS_shape, CALLER()))
 		return REAL(getpwuid)(uid);
 	shim_pre_nested(&e);
@@ -9433,7 +9393,7 @@ EXPORT int getpwnam_r(const char *restrict name, struct passwd *restrict buf, ch
 	r = REAL(getpwnam_r)(name, buf, space, n, p);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
-	e.f1 = (u64)(shim_pw_uid(r == 0 ? *p : 0));
+	e.f1 = (u64)(shim_pw_uid(r==0?*p:0));
 	shim_tail_text(&e, name, PART_STR);
 	shim_done(&e);
 	return r;
@@ -9450,15 +9410,15 @@ EXPORT int getpwuid_r(uid_t uid, struct passwd *restrict buf, char *restrict spa
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(uid);
-	shim_tail_text(&e, shim_pw_name(r == 0 ? *p : 0), PART_STR);
+	shim_tail_text(&e, shim_pw_name(r==0?*p:0), PART_STR);
 	shim_done(&e);
 	return r;
 }
 
-EXPORT struct group *getgrnam(const char *name)
+EXPORT struct group * getgrnam(const char *name)
 {
 	struct ev e;
-	struct group *r;
+	struct group * r;
 	if (!shim_begin(&e, CALL_getgrnam, CLASS_shape, CALLER()))
 		return REAL(getgrnam)(name);
 	shim_pre_nested(&e);
@@ -9471,10 +9431,10 @@ EXPORT struct group *getgrnam(const char *name)
 	return r;
 }
 
-EXPORT struct group *getgrgid(gid_t gid)
+EXPORT struct group * getgrgid(gid_t gid)
 {
 	struct ev e;
-	struct group *r;
+	struct group * r;
 	if (!shim_begin(&e, CALL_getgrgid, CLASS_shape, CALLER()))
 		return REAL(getgrgid)(gid);
 	shim_pre_nested(&e);
@@ -9497,7 +9457,7 @@ EXPORT int getgrnam_r(const char *restrict name, struct group *restrict buf, cha
 	r = REAL(getgrnam_r)(name, buf, space, n, p);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
-	e.f1 = (u64)(shim_gr_gid(r == 0 ? *p : 0));
+	e.f1 = (u64)(shim_gr_gid(r==0?*p:0));
 	shim_tail_text(&e, name, PART_STR);
 	shim_done(&e);
 	return r;
@@ -9514,7 +9474,7 @@ EXPORT int getgrgid_r(gid_t gid, struct group *restrict buf, char *restrict spac
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(gid);
-	shim_tail_text(&e, shim_gr_name(r == 0 ? *p : 0), PART_STR);
+	shim_tail_text(&e, shim_gr_name(r==0?*p:0), PART_STR);
 	shim_done(&e);
 	return r;
 }
@@ -9602,8 +9562,8 @@ EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(how);
-	e.f2 = (u64)(shim_set_if(r, set));
-	e.f3 = (u64)(shim_set_if(r, old));
+	e.f2 = (u64)(shim_set_if(r,set));
+	e.f3 = (u64)(shim_set_if(r,old));
 	shim_done(&e);
 	return r;
 }
@@ -9618,8 +9578,8 @@ EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
 	e.f1 = (u64)(how);
-	e.f2 = (u64)(shim_set_if(r, set));
-	e.f3 = (u64)(shim_set_if(r, old));
+	e.f2 = (u64)(shim_set_if(r,set));
+	e.f3 = (u64)(shim_set_if(r,old));
 	shim_done(&e);
 	return r;
 }
@@ -9633,7 +9593,7 @@ EXPORT int sigpending(sigset_t *set)
 	r = REAL(sigpending)(set);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_set_if(r, set));
+	e.f1 = (u64)(shim_set_if(r,set));
 	shim_done(&e);
 	return r;
 }
@@ -9645,7 +9605,7 @@ static NOINLINE void sigsuspend_late(struct thr *t, void *pc, u64 begin, u64 end
 	(void)set;
 	shim_late(&e, t, CALL_sigsuspend, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((errno == EINTR ? shim_set(set) : 0));
+	e.f1 = (u64)((errno==EINTR?shim_set(set):0));
 	shim_done(&e);
 }
 
@@ -9658,7 +9618,7 @@ static NOINLINE int sigsuspend_event(void *pc, const sigset_t *set)
 	r = REAL(sigsuspend)(set);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((errno == EINTR ? shim_set(set) : 0));
+	e.f1 = (u64)((errno==EINTR?shim_set(set):0));
 	shim_done(&e);
 	return r;
 }
@@ -9675,8 +9635,7 @@ EXPORT int sigsuspend(const sigset_t *set)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigsuspend), shim_ret_errno((i64)r), (u64)((errno == EINTR ? shim_set(set) : 0)), 0, 0, begin,
-				      end)))
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
 			return r;
 	}
 	sigsuspend_late(t, CALLER(), begin, end, r, set);
@@ -9690,7 +9649,7 @@ static NOINLINE void __sigsuspend_late(struct thr *t, void *pc, u64 begin, u64 e
 	(void)set;
 	shim_late(&e, t, CALL___sigsuspend, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((errno == EINTR ? shim_set(set) : 0));
+	e.f1 = (u64)((errno==EINTR?shim_set(set):0));
 	shim_done(&e);
 }
 
@@ -9703,7 +9662,7 @@ static NOINLINE int __sigsuspend_event(void *pc, const sigset_t *set)
 	r = REAL(__sigsuspend)(set);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((errno == EINTR ? shim_set(set) : 0));
+	e.f1 = (u64)((errno==EINTR?shim_set(set):0));
 	shim_done(&e);
 	return r;
 }
@@ -9720,8 +9679,7 @@ EXPORT int __sigsuspend(const sigset_t *set)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sigsuspend), shim_ret_errno((i64)r), (u64)((errno == EINTR ? shim_set(set) : 0)), 0, 0,
-				      begin, end)))
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
 			return r;
 	}
 	__sigsuspend_late(t, CALLER(), begin, end, r, set);
@@ -9736,8 +9694,8 @@ static NOINLINE void sigwait_late(struct thr *t, void *pc, u64 begin, u64 end, i
 	(void)sig;
 	shim_late(&e, t, CALL_sigwait, pc, begin, end);
 	e.ret = (i64)r;
-	e.f1 = (u64)(shim_set_if(r, set));
-	e.f2 = (u64)((r == 0 ? *sig : 0));
+	e.f1 = (u64)(shim_set_if(r,set));
+	e.f2 = (u64)((r==0?*sig:0));
 	shim_done(&e);
 }
 
@@ -9750,8 +9708,8 @@ static NOINLINE int sigwait_event(void *pc, const sigset_t *set, int *sig)
 	r = REAL(sigwait)(set, sig);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
-	e.f1 = (u64)(shim_set_if(r, set));
-	e.f2 = (u64)((r == 0 ? *sig : 0));
+	e.f1 = (u64)(shim_set_if(r,set));
+	e.f2 = (u64)((r==0?*sig:0));
 	shim_done(&e);
 	return r;
 }
@@ -9768,7 +9726,7 @@ EXPORT int sigwait(const sigset_t *set, int *sig)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigwait), (i64)r, (u64)(shim_set_if(r, set)), (u64)((r == 0 ? *sig : 0)), 0, begin, end)))
+		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigwait), (i64)r, (u64)(shim_set_if(r,set)), (u64)((r==0?*sig:0)), 0, begin, end)))
 			return r;
 	}
 	sigwait_late(t, CALLER(), begin, end, r, set, sig);
@@ -9786,8 +9744,8 @@ EXPORT int sigwaitinfo(const sigset_t *set, siginfo_t *si)
 	r = REAL(sigwaitinfo)(set, si);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((r > 0 ? shim_set(set) : 0));
-	shim_input_siginfo(&e, r > 0, si);
+	e.f1 = (u64)((r>0?shim_set(set):0));
+	shim_input_siginfo(&e, r>0, si);
 	shim_done(&e);
 	return r;
 }
@@ -9803,9 +9761,9 @@ EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *si, const struct timespe
 	r = REAL(sigtimedwait)(set, si, time);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((r > 0 || errno == EAGAIN ? shim_set(set) : 0));
-	e.f2 = (u64)((r > 0 || errno == EAGAIN ? shim_ns(time) : 0));
-	shim_input_siginfo(&e, r > 0, si);
+	e.f1 = (u64)((r>0||errno==EAGAIN?shim_set(set):0));
+	e.f2 = (u64)((r>0||errno==EAGAIN?shim_ns(time):0));
+	shim_input_siginfo(&e, r>0, si);
 	shim_done(&e);
 	return r;
 }
@@ -9835,8 +9793,8 @@ EXPORT int sigaltstack(const stack_t *ss, stack_t *old)
 	r = REAL(sigaltstack)(ss, old);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)((r == 0 && ss ? (u32)ss->ss_flags : 0));
-	e.f2 = (u64)((r == 0 && ss ? ss->ss_size : 0));
+	e.f1 = (u64)((r==0&&ss?(u32)ss->ss_flags:0));
+	e.f2 = (u64)((r==0&&ss?ss->ss_size:0));
 	shim_done(&e);
 	return r;
 }
