@@ -130,7 +130,7 @@ var callsDisk = []Call{
 	{ID: 343, Name: "unlink", Sig: "int unlink(const char *path)", Class: Disk, Block: true, Rec: "pre keepname AT_FDCWD path; path path", Reexec: "real", Issue: "same", Test: "filenames"},
 	{ID: 344, Name: "unlinkat", Sig: "int unlinkat(int dirfd, const char *path, int flags)", Class: Disk, Block: true, Rec: "obj dirfd dirfd; f1 flags; pre keepname dirfd path; path path", Reexec: "real", Issue: "same", Test: "filenames"},
 	{ID: 345, Name: "remove", Sig: "int remove(const char *path)", Class: Disk, Block: true, Rec: "pre keepname AT_FDCWD path; path path", Reexec: "real", Issue: "same", Test: "filenames"},
-	{ID: 346, Name: "rmdir", Sig: "int rmdir(const char *path)", Class: Disk, Block: true, Rec: "path path", Reexec: "real", Issue: "same", Test: "filenames"},
+	{ID: 346, Name: "rmdir", Sig: "int rmdir(const char *path)", Class: Disk, Block: true, Rec: "pre keepname AT_FDCWD path; path path", Reexec: "real", Issue: "same", Test: "filenames"},
 	{ID: 347, Name: "mkdir", Sig: "int mkdir(const char *path, mode_t mode)", Class: Disk, Block: true, Rec: "f1 mode; path path", Reexec: "real", Issue: "same", Test: "filenames"},
 	{ID: 348, Name: "mkdirat", Sig: "int mkdirat(int dirfd, const char *path, mode_t mode)", Class: Disk, Block: true, Rec: "obj dirfd dirfd; f1 mode; path path", Reexec: "real", Issue: "same", Test: "filenames"},
 	{ID: 349, Name: "mknod", Sig: "int mknod(const char *path, mode_t mode, dev_t dev)", Class: Disk, Block: true, Rec: "f1 mode; f2 dev; path path", Reexec: "real", Issue: "same", Test: "filenames"},

@@ -34,7 +34,8 @@ const (
 	TagUnseen  = 21 // V what (Unseen…), V argument, S detail
 	TagFork    = 22 // V dt, V which fork of this thread, V child's pid, V how: a child exists that may never record an event
 	TagClock   = 23 // V ticks, V CLOCK_MONOTONIC ns, V CLOCK_REALTIME ns: read together; calibrates ticks
-	TagLimit   = 24 // first tag that is not defined yet
+	TagWas     = 25 // V dev, V ino, V mode, V uid, V gid, V mtime ns, S text of a link: a file before the run changed it; the KEPT or the call that follows says which
+	TagLimit   = 26 // first tag that is not defined yet
 )
 
 // An event is V(key + FirstKey) V(dt<<1 | EvMore) and, with EvMore, the mask byte and the fields it names. So an

@@ -72,7 +72,8 @@
 #define PROPHET_TagUnseen 21
 #define PROPHET_TagFork 22
 #define PROPHET_TagClock 23
-#define PROPHET_TagLimit 24
+#define PROPHET_TagWas 25
+#define PROPHET_TagLimit 26
 #define PROPHET_EvMore 1
 #define PROPHET_MaskRet 1
 #define PROPHET_MaskF1 2

@@ -106,6 +106,21 @@ static void say(struct thr *t, const struct stat *st, u32 how, const char *path)
 	shim_record(t, b, (u32)(p - b) + (u32)n);
 }
 
+/* What a file, directory or link is before the run changes it: comes before its KEPT, or before the call that removes it. */
+static void was(struct thr *t, const struct stat *st, const char *link, u64 n)
+{
+	u8 b[480], *p = put_v(b, PROPHET_TagWas);
+	p = put_v(p, st->st_dev);
+	p = put_v(p, st->st_ino);
+	p = put_v(p, st->st_mode);
+	p = put_v(p, st->st_uid);
+	p = put_v(p, st->st_gid);
+	p = put_v(p, (u64)st->st_mtim.tv_sec * 1000000000u + (u64)st->st_mtim.tv_nsec);
+	p = put_v(p, n);
+	shim_copy(p, link, n);
+	shim_record(t, b, (u32)(p - b) + (u32)n);
+}
+
 /* The directory kept/, made on first use. The path is built in memory that no stack has to hold. */
 static long kept_dir(void)
 {
@@ -207,7 +222,8 @@ static void keep(struct thr *t, int from, const struct stat *st, const char *pat
 	u32 how = PROPHET_KeptFailed;
 	long dir, r;
 	if (from < 0 || sys(SYS_fstat, from, &now) != 0 || now.st_dev != st->st_dev || now.st_ino != st->st_ino) {
-		say(t, st, PROPHET_KeptFailed, path);
+		was(t, st, "", 0);
+		say(t, st, st->st_size ? PROPHET_KeptFailed : PROPHET_KeptCopy, path);
 		if (from >= 0)
 			sys(SYS_close, from);
 		return;
@@ -221,7 +237,9 @@ static void keep(struct thr *t, int from, const struct stat *st, const char *pat
 		sys(SYS_close, from);
 		return;
 	}
-	if (!budget((u64)st->st_size)) {
+	if (st->st_size == 0) {
+		how = PROPHET_KeptCopy; /* that it was there is all there is to know */
+	} else if (!budget((u64)st->st_size)) {
 		how = PROPHET_KeptNot;
 	} else if ((dir = kept_dir()) >= 0) {
 		shim_text(&s, name, sizeof name);
@@ -232,6 +250,7 @@ static void keep(struct thr *t, int from, const struct stat *st, const char *pat
 		sys(SYS_close, dir);
 	}
 	sys(SYS_close, from);
+	was(t, st, "", 0);
 	say(t, st, how, r > 0 ? full : path);
 }
 
@@ -250,9 +269,10 @@ static int claims(struct thr *t, const struct stat *st, const char *path)
 		return 0;
 	id = shim_file_id(st->st_dev, st->st_ino);
 	added = shim_file_add(id);
-	if (added == 0 || st->st_size == 0)
+	if (added == 0)
 		return 0;
 	if (added < 0 || is_locked(id)) {
+		was(t, st, "", 0);
 		say(t, st, PROPHET_KeptNot, path);
 		return 0;
 	}
@@ -263,11 +283,34 @@ void shim_keep_before(struct thr *t, int dirfd, const char *path, int at_flags, 
 {
 	struct stat st;
 	u64 mask;
-	if (!shim_keeping() || sys(SYS_newfstatat, dirfd, path, &st, at_flags) != 0 || !claims(t, &st, path))
+	if (!shim_keeping() || sys(SYS_newfstatat, dirfd, path, &st, at_flags) != 0)
+		return;
+	if (gone && !S_ISREG(st.st_mode)) {
+		char link[400];
+		long n = S_ISLNK(st.st_mode) ? sys(SYS_readlinkat, dirfd, path, link, sizeof link) : 0;
+		was(t, &st, link, n > 0 ? (u64)n : 0);
+		return;
+	}
+	if (!claims(t, &st, path))
 		return;
 	shim_block(&mask);
 	keep(t, (int)open_to_read(dirfd, path, at_flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), &st, path, gone);
 	shim_unblock(&mask);
+}
+
+void shim_keep_empty(struct thr *t, int dirfd, const char *path, int at_flags)
+{
+	struct stat st;
+	if (shim_keeping() && sys(SYS_newfstatat, dirfd, path, &st, at_flags) == 0 && st.st_size == 0)
+		shim_keep_before(t, dirfd, path, at_flags, 0);
+}
+
+void shim_keep_attributes(struct thr *t, int fd, const char *path, int at_flags)
+{
+	struct stat st;
+	if (shim_keeping() && (path ? sys(SYS_newfstatat, fd, path, &st, at_flags) : sys(SYS_fstat, fd, &st)) == 0 &&
+	    !shim_file_known(shim_file_id(st.st_dev, st.st_ino)))
+		was(t, &st, "", 0);
 }
 
 static void keep_open(struct thr *t, int fd, const struct stat *st)
@@ -291,8 +334,12 @@ void shim_keep_opened(struct thr *t, int fd, int flags)
 	if (!shim_keeping() || fd < 0 || sys(SYS_fstat, fd, &st) != 0)
 		return;
 	shim_fd_is(fd, &st);
-	if (flags & O_TRUNC || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & O_TMPFILE) == O_TMPFILE)
-		st.st_size = 0; /* made by this call, or kept before it */
+	if (flags & O_TRUNC || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & O_TMPFILE) == O_TMPFILE ||
+	    (flags & O_CREAT && st.st_size == 0)) {
+		if (S_ISREG(st.st_mode))
+			shim_file_add(shim_file_id(st.st_dev, st.st_ino)); /* made by this call, or kept before it */
+		return;
+	}
 	keep_open(t, fd, &st);
 }
 

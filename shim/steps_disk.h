@@ -66,8 +66,12 @@ static inline void shim_post_opened(struct ev *e, int fd, int flags)
 
 static inline void shim_pre_opens(struct ev *e, int dirfd, const char *path, int flags)
 {
-	if (unlikely(flags & O_TRUNC) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))
+	if (likely(!(flags & (O_TRUNC | O_CREAT))) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+		return;
+	if (flags & O_TRUNC)
 		shim_keep_before(e->t, dirfd, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0, 0);
+	else
+		shim_keep_empty(e->t, dirfd, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
 }
 
 /* pre keepname DIRFD PATH: the name goes, or becomes another file's. pre keeppath PATH, pre keepfd FD: it is cut. */
@@ -84,6 +88,12 @@ static inline void shim_pre_keeppath(struct ev *e, const char *path)
 static inline void shim_pre_keepfd(struct ev *e, int fd)
 {
 	shim_keep_fd(e->t, fd);
+}
+
+/* pre keepattr FD PATH ATFLAGS: mode, owner or times change. */
+static inline void shim_pre_keepattr(struct ev *e, int fd, const char *path, int at_flags)
+{
+	shim_keep_attributes(e->t, fd, path, at_flags & AT_SYMLINK_NOFOLLOW);
 }
 
 static inline void shim_post_locked(struct ev *e, i64 r, int fd)

@@ -3482,6 +3482,7 @@ EXPORT int rmdir(const char *path)
 	int r;
 	if (!shim_begin(&e, CALL_rmdir, CLASS_disk, CALLER()))
 		return REAL(rmdir)(path);
+	shim_pre_keepname(&e, AT_FDCWD, path);
 	r = REAL(rmdir)(path);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4472,6 +4473,7 @@ EXPORT int chmod(const char *path, mode_t mode)
 	int r;
 	if (!shim_begin(&e, CALL_chmod, CLASS_disk, CALLER()))
 		return REAL(chmod)(path, mode);
+	shim_pre_keepattr(&e, AT_FDCWD, path, 0);
 	r = REAL(chmod)(path, mode);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4487,6 +4489,7 @@ EXPORT int lchmod(const char *path, mode_t mode)
 	int r;
 	if (!shim_begin(&e, CALL_lchmod, CLASS_disk, CALLER()))
 		return REAL(lchmod)(path, mode);
+	shim_pre_keepattr(&e, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 	r = REAL(lchmod)(path, mode);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4496,25 +4499,13 @@ EXPORT int lchmod(const char *path, mode_t mode)
 	return r;
 }
 
-EXPORT int fchmod(int fd, mode_t mode);
-static NOINLINE void fchmod_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int fd, mode_t mode)
-{
-	struct ev e;
-	(void)fd;
-	(void)mode;
-	shim_late(&e, t, CALL_fchmod, pc, begin, end);
-	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_fd(e.t, fd);
-	e.f1 = (u64)(mode);
-	shim_done(&e);
-}
-
-static NOINLINE int fchmod_event(void *pc, int fd, mode_t mode)
+EXPORT int fchmod(int fd, mode_t mode)
 {
 	struct ev e;
 	int r;
-	if (!shim_begin(&e, CALL_fchmod, CLASS_disk, pc))
+	if (!shim_begin(&e, CALL_fchmod, CLASS_disk, CALLER()))
 		return REAL(fchmod)(fd, mode);
+	shim_pre_keepattr(&e, fd, 0, 0);
 	r = REAL(fchmod)(fd, mode);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4524,32 +4515,13 @@ static NOINLINE int fchmod_event(void *pc, int fd, mode_t mode)
 	return r;
 }
 
-EXPORT int fchmod(int fd, mode_t mode)
-{
-	struct thr *t = shim_simple(CLASS_disk);
-	u64 begin, end;
-	int r;
-	if (unlikely(!t))
-		return fchmod_event(CALLER(), fd, mode);
-	begin = shim_simple_begin(t, CALL_fchmod);
-	r = REAL(fchmod)(fd, mode);
-	end = shim_ticks();
-	t->slot->call = 0;
-	{
-		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fchmod), shim_ret_errno((i64)r), (u64)(mode), 0, 0, begin, end)))
-			return r;
-	}
-	fchmod_late(t, CALLER(), begin, end, r, fd, mode);
-	return r;
-}
-
 EXPORT int fchmodat(int dirfd, const char *path, mode_t mode, int flags)
 {
 	struct ev e;
 	int r;
 	if (!shim_begin(&e, CALL_fchmodat, CLASS_disk, CALLER()))
 		return REAL(fchmodat)(dirfd, path, mode, flags);
+	shim_pre_keepattr(&e, dirfd, path, flags);
 	r = REAL(fchmodat)(dirfd, path, mode, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4567,6 +4539,7 @@ EXPORT int chown(const char *path, uid_t uid, gid_t gid)
 	int r;
 	if (!shim_begin(&e, CALL_chown, CLASS_disk, CALLER()))
 		return REAL(chown)(path, uid, gid);
+	shim_pre_keepattr(&e, AT_FDCWD, path, 0);
 	r = REAL(chown)(path, uid, gid);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4583,6 +4556,7 @@ EXPORT int lchown(const char *path, uid_t uid, gid_t gid)
 	int r;
 	if (!shim_begin(&e, CALL_lchown, CLASS_disk, CALLER()))
 		return REAL(lchown)(path, uid, gid);
+	shim_pre_keepattr(&e, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 	r = REAL(lchown)(path, uid, gid);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4593,27 +4567,13 @@ EXPORT int lchown(const char *path, uid_t uid, gid_t gid)
 	return r;
 }
 
-EXPORT int fchown(int fd, uid_t uid, gid_t gid);
-static NOINLINE void fchown_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int fd, uid_t uid, gid_t gid)
-{
-	struct ev e;
-	(void)fd;
-	(void)uid;
-	(void)gid;
-	shim_late(&e, t, CALL_fchown, pc, begin, end);
-	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_fd(e.t, fd);
-	e.f1 = (u64)(uid);
-	e.f2 = (u64)(gid);
-	shim_done(&e);
-}
-
-static NOINLINE int fchown_event(void *pc, int fd, uid_t uid, gid_t gid)
+EXPORT int fchown(int fd, uid_t uid, gid_t gid)
 {
 	struct ev e;
 	int r;
-	if (!shim_begin(&e, CALL_fchown, CLASS_disk, pc))
+	if (!shim_begin(&e, CALL_fchown, CLASS_disk, CALLER()))
 		return REAL(fchown)(fd, uid, gid);
+	shim_pre_keepattr(&e, fd, 0, 0);
 	r = REAL(fchown)(fd, uid, gid);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4624,32 +4584,13 @@ static NOINLINE int fchown_event(void *pc, int fd, uid_t uid, gid_t gid)
 	return r;
 }
 
-EXPORT int fchown(int fd, uid_t uid, gid_t gid)
-{
-	struct thr *t = shim_simple(CLASS_disk);
-	u64 begin, end;
-	int r;
-	if (unlikely(!t))
-		return fchown_event(CALLER(), fd, uid, gid);
-	begin = shim_simple_begin(t, CALL_fchown);
-	r = REAL(fchown)(fd, uid, gid);
-	end = shim_ticks();
-	t->slot->call = 0;
-	{
-		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fchown), shim_ret_errno((i64)r), (u64)(uid), (u64)(gid), 0, begin, end)))
-			return r;
-	}
-	fchown_late(t, CALLER(), begin, end, r, fd, uid, gid);
-	return r;
-}
-
 EXPORT int fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags)
 {
 	struct ev e;
 	int r;
 	if (!shim_begin(&e, CALL_fchownat, CLASS_disk, CALLER()))
 		return REAL(fchownat)(dirfd, path, uid, gid, flags);
+	shim_pre_keepattr(&e, dirfd, path, flags);
 	r = REAL(fchownat)(dirfd, path, uid, gid, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4668,6 +4609,7 @@ EXPORT int utime(const char *path, const struct utimbuf *t)
 	int r;
 	if (!shim_begin(&e, CALL_utime, CLASS_disk, CALLER()))
 		return REAL(utime)(path, t);
+	shim_pre_keepattr(&e, AT_FDCWD, path, 0);
 	r = REAL(utime)(path, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4684,6 +4626,7 @@ EXPORT int utimes(const char *path, const struct timeval t[2])
 	int r;
 	if (!shim_begin(&e, CALL_utimes, CLASS_disk, CALLER()))
 		return REAL(utimes)(path, t);
+	shim_pre_keepattr(&e, AT_FDCWD, path, 0);
 	r = REAL(utimes)(path, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4700,6 +4643,7 @@ EXPORT int lutimes(const char *path, const struct timeval t[2])
 	int r;
 	if (!shim_begin(&e, CALL_lutimes, CLASS_disk, CALLER()))
 		return REAL(lutimes)(path, t);
+	shim_pre_keepattr(&e, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 	r = REAL(lutimes)(path, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4716,6 +4660,7 @@ EXPORT int futimes(int fd, const struct timeval t[2])
 	int r;
 	if (!shim_begin(&e, CALL_futimes, CLASS_disk, CALLER()))
 		return REAL(futimes)(fd, t);
+	shim_pre_keepattr(&e, fd, 0, 0);
 	r = REAL(futimes)(fd, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4732,6 +4677,7 @@ EXPORT int futimesat(int dirfd, const char *path, const struct timeval t[2])
 	int r;
 	if (!shim_begin(&e, CALL_futimesat, CLASS_disk, CALLER()))
 		return REAL(futimesat)(dirfd, path, t);
+	shim_pre_keepattr(&e, dirfd, path, 0);
 	r = REAL(futimesat)(dirfd, path, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4749,6 +4695,7 @@ EXPORT int futimens(int fd, const struct timespec t[2])
 	int r;
 	if (!shim_begin(&e, CALL_futimens, CLASS_disk, CALLER()))
 		return REAL(futimens)(fd, t);
+	shim_pre_keepattr(&e, fd, 0, 0);
 	r = REAL(futimens)(fd, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -4765,6 +4712,7 @@ EXPORT int utimensat(int dirfd, const char *path, const struct timespec t[2], in
 	int r;
 	if (!shim_begin(&e, CALL_utimensat, CLASS_disk, CALLER()))
 		return REAL(utimensat)(dirfd, path, t, flags);
+	shim_pre_keepattr(&e, dirfd, path, flags);
 	r = REAL(utimensat)(dirfd, path, t, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);

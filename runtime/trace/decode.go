@@ -350,6 +350,9 @@ func (d *Decoder) control(r *Record, tag uint64) bool {
 	case cabi.TagKept:
 		n[0], n[1], n[2], n[3] = c.v(), c.v(), c.v(), c.v()
 		r.Text[0] = c.s()
+	case cabi.TagWas:
+		n[0], n[1], n[2], n[3], n[4], n[5] = c.v(), c.v(), c.v(), c.v(), c.v(), c.v()
+		r.Text[0] = c.s()
 	case cabi.TagUnseen:
 		n[0], n[1] = c.v(), c.v()
 		r.Text[0] = c.s()

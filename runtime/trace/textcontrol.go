@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -155,6 +156,17 @@ func (p *Printer) describe(out []item, r *Record) (string, []item) {
 		word("how", pick(keptHow, n[3]))
 		text("path", r.Text[0])
 		return "kept", out
+	case cabi.TagWas:
+		num("dev", n[0])
+		num("ino", n[1])
+		word("mode", fmt.Sprintf("%#o", n[2]))
+		num("uid", n[3])
+		num("gid", n[4])
+		out = append(out, item{name: "mtime", kind: FieldTime, num: n[5]})
+		if len(r.Text[0]) > 0 {
+			text("link", r.Text[0])
+		}
+		return "was", out
 	case cabi.TagUnseen:
 		word("what", UnseenWhat(n[0]))
 		num("arg", n[1])
