@@ -112,6 +112,7 @@ const (
 	InputsHash    = 1
 	InputsFull    = 2
 	InputsDefault = 3
+	InputsReplay  = 4 // compared, not kept
 )
 
 // Delay is one entry of the slot for injected delays: the Nth event of Call (0: any) in thread UID (0: any)
@@ -158,4 +159,130 @@ type Control struct {
 	ShmName   [64]byte // of the rings' file under the per-user directory, NUL-terminated
 	Rooms     uint32   // which parts of the file have their space: Room…
 	Pad       uint32
+	Index     [256]byte // path of the index of the trace that this run re-executes; empty for a recording
 }
+
+// Replay is the head of the index that replayd makes of a trace for its re-execution: which chunks of the stream files
+// are whose. It lies in shared memory, mapped by every process of the re-execution. All of it is written by replayd
+// before the program starts, but for what says otherwise.
+type Replay struct {
+	Magic     uint64
+	Version   uint32
+	Threads   uint32 // entries of the table of threads, by UID; 0 is none's
+	Chunks    uint32
+	Procs     uint32
+	Data      uint32
+	Flags     uint32 // Replay…
+	ThreadsAt uint64 // offsets from the start of the index
+	ChunksAt  uint64
+	DataAt    uint64 // ReplayChunk, too: ChunkData by thread and number
+	ProcsAt   uint64
+	TurnsAt   uint64 // TurnBuckets times ReplayTurn
+	Size      uint64
+	Events    uint64 // written by the program: compared and found the same, of threads that are over
+	Diverged  uint32 // written by the program: the thread that found the first difference; 0 while there is none
+	Reported  uint32 // that thread has written what follows
+	Report    ReplayReport
+	Signals   uint32 // signals that came between two calls: delivered before the second
+	Pids      uint32 // pids that could not be had, and so are translated
+	Dir       [4096]byte
+}
+
+// ReplayReport is what the thread that found the first difference says of it. Text is what was expected and what came,
+// NUL-terminated.
+type ReplayReport struct {
+	UID   uint32
+	Proc  uint32
+	Event uint64 // number in the thread
+	What  uint32 // Differs…
+	Want  uint32 // calls
+	Came  uint32
+	Pad   uint32
+	WantV uint64
+	CameV uint64
+	WantO uint64 // objects
+	CameO uint64
+	Text  [1024]byte
+}
+
+// ReplayThread is a thread of the trace and where its re-execution stands.
+type ReplayThread struct {
+	UID    uint32
+	Proc   uint32
+	Parent uint32
+	Nth    uint32
+	How    uint32 // Thread…
+	TID    uint32 // as recorded
+	First  uint32 // chunk
+	Chunks uint32
+	Datum  uint32 // first of its data chunks
+	Data   uint32
+	State  uint32 // Turn…; written by the thread from here on
+	Now    uint32 // tid of the thread that is it
+	Event  uint64 // events compared
+	Call   uint32 // what it is in
+	Pad    uint32
+	Object uint64 // what it waits for a turn at, and which
+	Turn   uint64
+	At     uint64 // where that stands
+}
+
+// States of a thread of a re-execution.
+const (
+	TurnNone    = 0 // has not begun
+	TurnRuns    = 1
+	TurnWaits   = 2 // for its turn at Object
+	TurnEnd     = 3 // its part of the trace is used up, and it asked for more: it waits for the end of its process
+	TurnOver    = 4 // it has ended
+	TurnStopped = 5 // by a difference somewhere
+)
+
+// What differs.
+const (
+	DiffersCall   = 1 // another call than the one expected
+	DiffersResult = 2
+	DiffersField  = 3 // which one is in WantO
+	DiffersObject = 4
+	DiffersTurn   = 5  // place in the order
+	DiffersText   = 6  // path or other text
+	DiffersData   = 7  // bytes read or written
+	DiffersThread = 8  // a thread or process that the trace does not have
+	DiffersMore   = 9  // asked for more than the trace has
+	DiffersLess   = 10 // ended before all of the trace was asked for
+	DiffersTrace  = 11 // the trace cannot be read on
+	DiffersSignal = 12 // a signal that is not handled, or a fault that did not happen
+)
+
+// ReplayChunk is where a chunk's payload lies.
+type ReplayChunk struct {
+	Off  uint64
+	Len  uint32
+	File uint32
+}
+
+// ReplayProc is a process of the trace, and by what it is found when it comes to be.
+type ReplayProc struct {
+	Number  uint32
+	Parent  uint32
+	UID     uint32 // the thread of the parent, and which of its forks it was
+	Nth     uint32
+	How     uint32 // Proc…
+	PID     uint32
+	Main    uint32 // its first thread
+	Claimed uint32 // written by the process
+}
+
+// ReplayTurn is where threads sleep that wait for their turn at one of the objects that share it.
+type ReplayTurn struct {
+	Word    uint32
+	Waiters uint32
+}
+
+// Of re-executions.
+const (
+	ReplayMagic = 0x59414c50_45525050
+	TurnBuckets = 1024
+
+	ReplayRealtime = 1 // sleeps take their time
+	ReplayWrites   = 2 // files are really written
+)

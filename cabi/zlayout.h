@@ -48,6 +48,29 @@
 #define PROPHET_InputsHash 1
 #define PROPHET_InputsFull 2
 #define PROPHET_InputsDefault 3
+#define PROPHET_InputsReplay 4
+#define PROPHET_TurnNone 0
+#define PROPHET_TurnRuns 1
+#define PROPHET_TurnWaits 2
+#define PROPHET_TurnEnd 3
+#define PROPHET_TurnOver 4
+#define PROPHET_TurnStopped 5
+#define PROPHET_DiffersCall 1
+#define PROPHET_DiffersResult 2
+#define PROPHET_DiffersField 3
+#define PROPHET_DiffersObject 4
+#define PROPHET_DiffersTurn 5
+#define PROPHET_DiffersText 6
+#define PROPHET_DiffersData 7
+#define PROPHET_DiffersThread 8
+#define PROPHET_DiffersMore 9
+#define PROPHET_DiffersLess 10
+#define PROPHET_DiffersTrace 11
+#define PROPHET_DiffersSignal 12
+#define PROPHET_ReplayMagic 6431505650505896016ull
+#define PROPHET_TurnBuckets 1024
+#define PROPHET_ReplayRealtime 1
+#define PROPHET_ReplayWrites 2
 #define PROPHET_TagEnd 0
 #define PROPHET_TagKey 1
 #define PROPHET_TagObject 2
@@ -253,8 +276,9 @@ struct control {
 	uint8_t shmname[64];
 	uint32_t rooms;
 	uint32_t pad;
+	uint8_t index[256];
 };
-_Static_assert(sizeof(struct control) == 480, "control");
+_Static_assert(sizeof(struct control) == 736, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -287,5 +311,156 @@ _Static_assert(offsetof(struct control, delays) == 152, "control.Delays");
 _Static_assert(offsetof(struct control, shmname) == 408, "control.ShmName");
 _Static_assert(offsetof(struct control, rooms) == 472, "control.Rooms");
 _Static_assert(offsetof(struct control, pad) == 476, "control.Pad");
+_Static_assert(offsetof(struct control, index) == 480, "control.Index");
+
+struct replayreport {
+	uint32_t uid;
+	uint32_t proc;
+	uint64_t event;
+	uint32_t what;
+	uint32_t want;
+	uint32_t came;
+	uint32_t pad;
+	uint64_t wantv;
+	uint64_t camev;
+	uint64_t wanto;
+	uint64_t cameo;
+	uint8_t text[1024];
+};
+_Static_assert(sizeof(struct replayreport) == 1088, "replayreport");
+_Static_assert(offsetof(struct replayreport, uid) == 0, "replayreport.UID");
+_Static_assert(offsetof(struct replayreport, proc) == 4, "replayreport.Proc");
+_Static_assert(offsetof(struct replayreport, event) == 8, "replayreport.Event");
+_Static_assert(offsetof(struct replayreport, what) == 16, "replayreport.What");
+_Static_assert(offsetof(struct replayreport, want) == 20, "replayreport.Want");
+_Static_assert(offsetof(struct replayreport, came) == 24, "replayreport.Came");
+_Static_assert(offsetof(struct replayreport, pad) == 28, "replayreport.Pad");
+_Static_assert(offsetof(struct replayreport, wantv) == 32, "replayreport.WantV");
+_Static_assert(offsetof(struct replayreport, camev) == 40, "replayreport.CameV");
+_Static_assert(offsetof(struct replayreport, wanto) == 48, "replayreport.WantO");
+_Static_assert(offsetof(struct replayreport, cameo) == 56, "replayreport.CameO");
+_Static_assert(offsetof(struct replayreport, text) == 64, "replayreport.Text");
+
+struct replay {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t threads;
+	uint32_t chunks;
+	uint32_t procs;
+	uint32_t data;
+	uint32_t flags;
+	uint64_t threadsat;
+	uint64_t chunksat;
+	uint64_t dataat;
+	uint64_t procsat;
+	uint64_t turnsat;
+	uint64_t size;
+	uint64_t events;
+	uint32_t diverged;
+	uint32_t reported;
+	struct replayreport report;
+	uint32_t signals;
+	uint32_t pids;
+	uint8_t dir[4096];
+};
+_Static_assert(sizeof(struct replay) == 5288, "replay");
+_Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
+_Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
+_Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
+_Static_assert(offsetof(struct replay, chunks) == 16, "replay.Chunks");
+_Static_assert(offsetof(struct replay, procs) == 20, "replay.Procs");
+_Static_assert(offsetof(struct replay, data) == 24, "replay.Data");
+_Static_assert(offsetof(struct replay, flags) == 28, "replay.Flags");
+_Static_assert(offsetof(struct replay, threadsat) == 32, "replay.ThreadsAt");
+_Static_assert(offsetof(struct replay, chunksat) == 40, "replay.ChunksAt");
+_Static_assert(offsetof(struct replay, dataat) == 48, "replay.DataAt");
+_Static_assert(offsetof(struct replay, procsat) == 56, "replay.ProcsAt");
+_Static_assert(offsetof(struct replay, turnsat) == 64, "replay.TurnsAt");
+_Static_assert(offsetof(struct replay, size) == 72, "replay.Size");
+_Static_assert(offsetof(struct replay, events) == 80, "replay.Events");
+_Static_assert(offsetof(struct replay, diverged) == 88, "replay.Diverged");
+_Static_assert(offsetof(struct replay, reported) == 92, "replay.Reported");
+_Static_assert(offsetof(struct replay, report) == 96, "replay.Report");
+_Static_assert(offsetof(struct replay, signals) == 1184, "replay.Signals");
+_Static_assert(offsetof(struct replay, pids) == 1188, "replay.Pids");
+_Static_assert(offsetof(struct replay, dir) == 1192, "replay.Dir");
+
+struct replaythread {
+	uint32_t uid;
+	uint32_t proc;
+	uint32_t parent;
+	uint32_t nth;
+	uint32_t how;
+	uint32_t tid;
+	uint32_t first;
+	uint32_t chunks;
+	uint32_t datum;
+	uint32_t data;
+	uint32_t state;
+	uint32_t now;
+	uint64_t event;
+	uint32_t call;
+	uint32_t pad;
+	uint64_t object;
+	uint64_t turn;
+	uint64_t at;
+};
+_Static_assert(sizeof(struct replaythread) == 88, "replaythread");
+_Static_assert(offsetof(struct replaythread, uid) == 0, "replaythread.UID");
+_Static_assert(offsetof(struct replaythread, proc) == 4, "replaythread.Proc");
+_Static_assert(offsetof(struct replaythread, parent) == 8, "replaythread.Parent");
+_Static_assert(offsetof(struct replaythread, nth) == 12, "replaythread.Nth");
+_Static_assert(offsetof(struct replaythread, how) == 16, "replaythread.How");
+_Static_assert(offsetof(struct replaythread, tid) == 20, "replaythread.TID");
+_Static_assert(offsetof(struct replaythread, first) == 24, "replaythread.First");
+_Static_assert(offsetof(struct replaythread, chunks) == 28, "replaythread.Chunks");
+_Static_assert(offsetof(struct replaythread, datum) == 32, "replaythread.Datum");
+_Static_assert(offsetof(struct replaythread, data) == 36, "replaythread.Data");
+_Static_assert(offsetof(struct replaythread, state) == 40, "replaythread.State");
+_Static_assert(offsetof(struct replaythread, now) == 44, "replaythread.Now");
+_Static_assert(offsetof(struct replaythread, event) == 48, "replaythread.Event");
+_Static_assert(offsetof(struct replaythread, call) == 56, "replaythread.Call");
+_Static_assert(offsetof(struct replaythread, pad) == 60, "replaythread.Pad");
+_Static_assert(offsetof(struct replaythread, object) == 64, "replaythread.Object");
+_Static_assert(offsetof(struct replaythread, turn) == 72, "replaythread.Turn");
+_Static_assert(offsetof(struct replaythread, at) == 80, "replaythread.At");
+
+struct replaychunk {
+	uint64_t off;
+	uint32_t len;
+	uint32_t file;
+};
+_Static_assert(sizeof(struct replaychunk) == 16, "replaychunk");
+_Static_assert(offsetof(struct replaychunk, off) == 0, "replaychunk.Off");
+_Static_assert(offsetof(struct replaychunk, len) == 8, "replaychunk.Len");
+_Static_assert(offsetof(struct replaychunk, file) == 12, "replaychunk.File");
+
+struct replayproc {
+	uint32_t number;
+	uint32_t parent;
+	uint32_t uid;
+	uint32_t nth;
+	uint32_t how;
+	uint32_t pid;
+	uint32_t main;
+	uint32_t claimed;
+};
+_Static_assert(sizeof(struct replayproc) == 32, "replayproc");
+_Static_assert(offsetof(struct replayproc, number) == 0, "replayproc.Number");
+_Static_assert(offsetof(struct replayproc, parent) == 4, "replayproc.Parent");
+_Static_assert(offsetof(struct replayproc, uid) == 8, "replayproc.UID");
+_Static_assert(offsetof(struct replayproc, nth) == 12, "replayproc.Nth");
+_Static_assert(offsetof(struct replayproc, how) == 16, "replayproc.How");
+_Static_assert(offsetof(struct replayproc, pid) == 20, "replayproc.PID");
+_Static_assert(offsetof(struct replayproc, main) == 24, "replayproc.Main");
+_Static_assert(offsetof(struct replayproc, claimed) == 28, "replayproc.Claimed");
+
+struct replayturn {
+	uint32_t word;
+	uint32_t waiters;
+};
+_Static_assert(sizeof(struct replayturn) == 8, "replayturn");
+_Static_assert(offsetof(struct replayturn, word) == 0, "replayturn.Word");
+_Static_assert(offsetof(struct replayturn, waiters) == 4, "replayturn.Waiters");
 
 #endif

@@ -5,9 +5,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,8 +32,9 @@ type usageError struct {
 func (u *usageError) Error() string { return u.err.Error() }
 
 func root() *cobra.Command {
+	var re reexec
 	c := &cobra.Command{
-		Use:   "replayd",
+		Use:   "replayd --trace TRACE [-- program args]",
 		Short: "Attach to runs that are being recorded",
 		Long: `replayd reads along a live run's rings without disturbing it, and switches what is recorded.
 
@@ -38,11 +42,24 @@ Exit status: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 		Version:       cabi.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if re.trace != "" {
+				re.args = args
+				ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+				defer stop()
+				status, err := re.run(ctx)
+				if err != nil {
+					fmt.Fprintln(os.Stderr, "replayd:", err)
+				}
+				os.Exit(status)
+			}
 			return &usageError{exitUsage, fmt.Errorf("which command? (see `%s --help`)", c.CommandPath())}
 		},
 	}
+	c.Flags().StringVar(&re.trace, "trace", "", "re-execute the run of this trace")
+	c.Flags().BoolVar(&re.realtime, "realtime", false, "sleeps take their time")
+	c.Flags().SetInterspersed(false)
 	flagError := func(code int) func(*cobra.Command, error) error {
 		return func(_ *cobra.Command, err error) error { return &usageError{code, err} }
 	}

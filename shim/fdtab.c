@@ -1,5 +1,6 @@
 /* See fdtab.h. */
 #include "fdtab.h"
+#include "replay.h"
 #include "keep.h"
 #include "object.h"
 #include "run.h"
@@ -252,6 +253,12 @@ u32 shim_fd_policy(int fd, int out)
 
 void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len)
 {
+	if (unlikely(shim_index != 0)) {
+		e->data = buf;
+		e->data_len = len;
+		e->data_kind = DATA_INLINE;
+		return;
+	}
 	if (policy == PROPHET_InputsHash) {
 		e->hash = shim_hash64(buf, len, 0);
 		e->data_kind = DATA_HASH;
@@ -284,6 +291,12 @@ void shim_data_iov_slow(struct ev *e, u32 policy, const struct iovec *v, u64 n, 
 		len = have;
 	if (!len)
 		return;
+	if (unlikely(shim_index != 0)) {
+		e->data = v;
+		e->data_len = len;
+		e->data_kind = DATA_INLINE | DATA_PIECES;
+		return;
+	}
 	if (policy == PROPHET_InputsHash) {
 		struct hash_state h;
 		u64 left = len;

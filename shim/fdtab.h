@@ -88,6 +88,8 @@ static inline u32 shim_policy(int fd, int out)
 	u32 p;
 	if (!i || !shim_ctl.inputs)
 		return 0;
+	if (unlikely(shim_ctl.inputs == PROPHET_InputsReplay))
+		return PROPHET_InputsReplay;
 	p = out ? i->out : i->in;
 	return unlikely(p & FD_ASK) ? shim_fd_policy(fd, out) : p;
 }

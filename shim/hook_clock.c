@@ -41,13 +41,36 @@ static inline __attribute__((always_inline)) int ticked(struct thr *t, u64 sc, u
 	return 1;
 }
 
+/* Whatever is not as usual: the first event, serial, a pause, a re-execution. */
+static NOINLINE int get_event(clockid_t clk, struct timespec *ts, void *pc)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_clock_gettime, CLASS_time, pc))
+		return REAL(clock_gettime)(clk, ts);
+	r = REAL(clock_gettime)(clk, ts);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno(r);
+	e.f1 = r == 0 ? (u64)ts->tv_sec * 1000000000u + (u64)ts->tv_nsec : 0;
+	e.f2 = (u64)(u32)clk;
+	shim_done(&e);
+	return r;
+}
+
+static inline struct thr *usual(void)
+{
+	struct thr *t = shim_self.thr;
+	return likely(t && (t->gate & shim_ctl.fast & 1u << CLASS_time)) ? t : 0;
+}
+
 EXPORT int clock_gettime(clockid_t clk, struct timespec *ts)
 {
-	struct thr *t = shim_ready(CLASS_time);
-	int r = REAL(clock_gettime)(clk, ts);
+	struct thr *t = usual();
 	u64 ns = 0, now;
+	int r;
 	if (unlikely(!t))
-		return r;
+		return get_event(clk, ts, CALLER());
+	r = REAL(clock_gettime)(clk, ts);
 	now = shim_ticks();
 	if (likely(r == 0)) {
 		ns = (u64)ts->tv_sec * 1000000000u + (u64)ts->tv_nsec;
@@ -59,12 +82,30 @@ EXPORT int clock_gettime(clockid_t clk, struct timespec *ts)
 }
 
 /* The older clock, of which redis and others ask as often: f1 is in µs. */
-static inline __attribute__((always_inline)) int of_day(int r, u32 call, void *pc, const struct timeval *tv)
+typedef int (*of_day_fn)(struct timeval *restrict, void *restrict);
+
+static NOINLINE int of_day_event(of_day_fn real, u32 call, void *pc, struct timeval *tv, void *tz)
 {
-	struct thr *t = shim_ready(CLASS_time);
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, call, CLASS_time, pc))
+		return real(tv, tz);
+	r = real(tv, tz);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno(r);
+	e.f1 = r == 0 && tv ? (u64)tv->tv_sec * 1000000u + (u64)tv->tv_usec : 0;
+	shim_done(&e);
+	return r;
+}
+
+static inline __attribute__((always_inline)) int of_day(of_day_fn real, u32 call, void *pc, struct timeval *tv, void *tz)
+{
+	struct thr *t = usual();
 	u64 us = 0, now;
+	int r;
 	if (unlikely(!t))
-		return r;
+		return of_day_event(real, call, pc, tv, tz);
+	r = real(tv, tz);
 	now = shim_ticks();
 	if (likely(r == 0)) {
 		if (tv)
@@ -78,12 +119,12 @@ static inline __attribute__((always_inline)) int of_day(int r, u32 call, void *p
 
 EXPORT int gettimeofday(struct timeval *restrict tv, void *restrict tz)
 {
-	return of_day(REAL(gettimeofday)(tv, tz), CALL_gettimeofday, CALLER(), tv);
+	return of_day(REAL(gettimeofday), CALL_gettimeofday, CALLER(), tv, tz);
 }
 
 int __gettimeofday(struct timeval *restrict tv, void *restrict tz);
 
 EXPORT int __gettimeofday(struct timeval *restrict tv, void *restrict tz)
 {
-	return of_day(REAL(__gettimeofday)(tv, tz), CALL___gettimeofday, CALLER(), tv);
+	return of_day(REAL(__gettimeofday), CALL___gettimeofday, CALLER(), tv, tz);
 }

@@ -115,6 +115,7 @@ static NOINLINE int unlock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void
 	if (!shim_begin(&e, call, CLASS_sync, pc))
 		return real(m);
 	id = shim_mutex_name(e.t, m, 1);
+	e.turn = mutex_words(m)->seq & MUTEX_SEQ;
 	r = real(m);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = r;

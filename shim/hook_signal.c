@@ -10,6 +10,7 @@
  * interrupt with SA_SIGINFO only, that is added unseen. thr.under remembers the call that it interrupted.
  */
 #include "handler.h"
+#include "replay.h"
 #include "steps_proc.h"
 #include <stdarg.h>
 
@@ -90,13 +91,13 @@ static struct thr *enter(int sig, const siginfo_t *si, const void *context, u64 
 	t->gate = 0;
 	if (t->mute)
 		return t;
-	if ((u->writing || (pc >= (u64)__ehdr_start && pc < (u64)etext)) && (t->side_depth || shim_aside(t) != 0)) {
+	if (likely(!shim_index) && (u->writing || (pc >= (u64)__ehdr_start && pc < (u64)etext)) && (t->side_depth || shim_aside(t) != 0)) {
 		t->mute = t->depth; /* two writers are interrupted: what this handler does is lost */
 		__atomic_fetch_add(&shim_ctl.lost, 1, __ATOMIC_RELAXED);
 		return t;
 	}
 	t->writing = 0;
-	if (shim_ctl.level & 1u << CLASS_signal)
+	if (shim_ctl.level & 1u << CLASS_signal && likely(!shim_index))
 		begin_record(t, u, si);
 	else
 		shim_predict_nothing(t);
@@ -122,6 +123,8 @@ static void leave(struct thr *t, int sig, u64 frame)
 	if (t->mute) {
 		if (t->mute == t->depth)
 			t->mute = 0;
+	} else if (unlikely(shim_index != 0)) {
+		shim_re_sigret(t, sig);
 	} else if (shim_ctl.level & 1u << CLASS_signal) {
 		shim_record_at(t, PROPHET_TagSigRet, b, (u32)(put_v(b, (u64)sig) - b));
 	}
@@ -146,7 +149,10 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 	struct action *a = &actions[sig < SIGNALS ? sig : 0][turn];
 	full_fn fn = a->fn;
 	u64 frame = (u64)__builtin_frame_address(0);
-	struct thr *t = enter(sig, a->info ? si : 0, context, frame);
+	struct thr *t;
+	if (unlikely(shim_index != 0) && (t = current()) && !shim_re_signal(t, sig))
+		return; /* it came from outside; the trace's come when the trace says */
+	t = enter(sig, a->info ? si : 0, context, frame);
 	fn(sig, si, context);
 	if (t)
 		leave(t, sig, frame);

@@ -1,5 +1,6 @@
 /* See object.h. */
 #include "object.h"
+#include "replay.h"
 #include "run.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -286,6 +287,12 @@ struct object_entry *shim_object_find(struct thr *t, u32 type, const void *addr)
 	struct told told;
 	if (likely(e && (r = known(t, e, (u64)addr, type))))
 		return r;
+	while (unlikely(shim_index != 0) && !shim_re_mine(t)) {
+		shim_re_yield(t);
+		e = search(want, 0);
+		if (e && (r = known(t, e, (u64)addr, type)))
+			return r;
+	}
 	shim_lock(&shim_wiped->objects);
 	e = search(want, &room);
 	if (e && (r = known(t, e, (u64)addr, type))) {

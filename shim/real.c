@@ -243,6 +243,14 @@ void *shim_resolve_maybe(u32 call)
 	return f;
 }
 
+void *shim_lookup(u32 call)
+{
+	const char *text = (const char *)&call_text;
+	const struct link_map *in;
+	void *f = find(text + call_name[call].name, text + call_name[call].version, &in);
+	return f ? f : (void *)missing;
+}
+
 void *shim_resolve(u32 call)
 {
 	void *f = shim_resolve_maybe(call);

@@ -1,5 +1,6 @@
 /* See ring.h. */
 #include "ring.h"
+#include "replay.h"
 #include "run.h"
 #include <errno.h>
 #include <sys/mman.h>
@@ -24,6 +25,8 @@ void shim_predict_nothing(struct thr *t)
 /* Whole records that predict nothing; text ends one, where it lies. */
 void shim_record_text(struct thr *t, const u8 *rec, u32 len, const char *text, u32 textlen)
 {
+	if (unlikely(shim_index != 0))
+		return;
 	for (;;) {
 		u64 pos;
 		pos = shim_place(t);
@@ -43,6 +46,10 @@ void shim_record(struct thr *t, const u8 *rec, u32 len)
 
 void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len)
 {
+	if (unlikely(shim_index != 0)) {
+		shim_re_record(t, tag);
+		return;
+	}
 	for (;;) {
 		u64 pos, last, now;
 		u8 *p;
@@ -151,6 +158,10 @@ void shim_commit(struct ev *e)
 	struct thr *t = e->t;
 	u64 sc = key_sc(e->pc, e->call);
 	struct key *k = &t->keys[key_slot(e->obj, sc)];
+	if (unlikely(t->re != 0)) {
+		shim_re_commit(e);
+		return;
+	}
 	for (;;) {
 		struct key was;
 		const struct part *path = 0;

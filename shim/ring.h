@@ -52,6 +52,7 @@ struct thr {
 	u32 room; /* limit of the own slot */
 	u32 parent, nth;
 	u64 cursor; /* time cursor as the last handler left it */
+	struct re *re; /* what is expected of this thread (replay.h); NULL: it is recorded */
 	struct slot *own, *side; /* the thread's ring; the one for handlers that interrupt its writer (shim_aside) */
 	u32 side_depth; /* slot and ring are the side's since this handler; 0: they are the own ones */
 	u32 side_len; /* bytes there that belong behind what is in the own ring */
@@ -115,6 +116,8 @@ struct ev {
 	const void *data; /* input data: kept inline, or already in a data chunk */
 	u64 data_len, hash;
 	int outer_call;
+	struct expect *x; /* of a re-execution: what it is compared with */
+	u64 turn; /* of a release without a place of its own: the place that it gives up */
 	u8 *inbuf;
 	u64 outer_begin;
 	struct part part[PARTS];

@@ -1,6 +1,7 @@
 /* How a process comes into a run: it makes one (directory, control page, meta.json, rings), or joins the one that its
  * environment names, or is a forked child of one that is in it. */
 #include "run_own.h"
+#include "replay.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -68,6 +69,14 @@ static void options(struct control *c, const char *o)
 		c->flight = (size_option(v) + PROPHET_SlotSize - 1) / PROPHET_SlotSize * PROPHET_SlotSize;
 	c->keepmax = (v = option(o, "keep")) ? size_option(v) : 64u << 20;
 	c->keepleft = c->keepmax * 4;
+	if ((v = option(o, "replay"))) {
+		u32 n = 0;
+		for (; v[n] && v[n] != ',' && n < sizeof c->index - 1; n++)
+			c->index[n] = (u8)v[n];
+		c->inputs = PROPHET_InputsReplay;
+		c->fast = 0;
+		c->keepmax = c->keepleft = 0;
+	}
 }
 
 char shim_room_at_start[65536];
@@ -441,7 +450,10 @@ static void new_process(u32 parent)
 	shim_run.next_rss = shim_run.born + shim_gap * 250; /* 10 ms: most processes never ask */
 	if (!parent || (u32)sys(SYS_getppid) != parent)
 		shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
-	shim_run.proc = __atomic_fetch_add(&shim_ctl.nextproc, 1, __ATOMIC_RELAXED);
+	if (unlikely(shim_index != 0))
+		shim_run.proc = shim_re_proc(shim_run.parent_proc, shim_run.parent_uid, shim_run.parent_nth, shim_run.how);
+	else
+		shim_run.proc = __atomic_fetch_add(&shim_ctl.nextproc, 1, __ATOMIC_RELAXED);
 }
 
 static int wiped_make(void)
@@ -473,6 +485,10 @@ static int run_open(char **envp, int argc, char **argv)
 		r = create(argc, argv);
 	if (r)
 		return r;
+	if (shim_ctl.index[0] && (r = shim_re_boot((const char *)shim_ctl.index)) != 0) {
+		shim_say("nothing is re-executed, the index cannot be read", (const char *)shim_ctl.index, r);
+		return r;
+	}
 	new_process(0);
 	shim_run.stream_index = shim_run.proc % PROPHET_StreamFiles;
 	r = shim_stream_open();

@@ -1,5 +1,6 @@
 /* See thread.h. */
 #include "thread.h"
+#include "replay.h"
 #include "real.h"
 #include <errno.h>
 #include <link.h>
@@ -83,7 +84,7 @@ static void unlist(struct thr *t)
 static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
 {
 	struct slot *s = t->slot;
-	t->uid = __atomic_add_fetch(&shim_ctl.nextuid, 1, __ATOMIC_RELAXED);
+	t->uid = unlikely(shim_index != 0) ? shim_re_uid(parent, nth, how) : __atomic_add_fetch(&shim_ctl.nextuid, 1, __ATOMIC_RELAXED);
 	t->proc = shim_run.proc;
 	t->parent = parent;
 	t->nth = nth;
@@ -306,6 +307,8 @@ static void tls_is(struct thr *t)
 /* The calling thread is t from now on; its stream begins with who it is. Signals are blocked. */
 static void begun(struct thr *t)
 {
+	if (unlikely(shim_index != 0) && shim_re_thread(t) != 0)
+		shim_re_differs(t, 0, PROPHET_DiffersThread, 0, t->parent, t->nth, "");
 	say_thread(t);
 	t->begun = 1;
 	t->gate = ~0u;
@@ -422,6 +425,8 @@ void shim_thread_ending(struct thr *t)
 {
 	if (!t || shim_self.thr != t || !t->slot || t->slot->state != PROPHET_SlotLive)
 		return;
+	if (unlikely(t->re != 0))
+		shim_re_ending(t);
 	shim_cpu(t);
 	__atomic_store_n(&t->slot->state, PROPHET_SlotEnding, __ATOMIC_RELEASE);
 	t->ended = __atomic_load_n(&shim_wiped->ended, __ATOMIC_RELAXED);
@@ -695,6 +700,8 @@ void shim_process_over(u32 how, i64 status)
 	u64 mask;
 	if (shim_run.state != RUN_ON || shim_self.off || !shim_wiped->alive || !t || !t->begun || shim_in_vfork(t) || shim_run.exiting)
 		return;
+	if (unlikely(t->re != 0))
+		shim_re_exit(t);
 	shim_block(&mask);
 	shim_run.exiting = 1;
 	t->gate = 0;

@@ -1,5 +1,5 @@
 /* The parts of the wrapper's shape that are off the fast path, and what printed wrappers share. See wrap.h. */
-#include "wrap.h"
+#include "replay.h"
 #include <sys/uio.h>
 #include <time.h>
 
@@ -32,6 +32,13 @@ static void delay(struct ev *e)
 
 int shim_begin_special(struct ev *e)
 {
+	if (unlikely(e->t->re != 0)) {
+		if (e->outer_call)
+			left(e);
+		if (e->t->vfork && shim_in_vfork(e->t))
+			e->note |= PROPHET_NoteVforked;
+		return shim_re_begin(e);
+	}
 	if (e->outer_call)
 		left(e);
 	if (e->t->vfork && shim_in_vfork(e->t))

@@ -106,7 +106,7 @@ func exports(versions bool) ([]byte, error) {
 			fmt.Fprintf(&b, "\t%s;\n", n)
 		}
 		if i == 0 {
-			b.WriteString("local:\n\t_Unwind_*;\n\t_cgo_*;\n\t_cgoexp_*;\n\tx_cgo_*;\n\tcrosscall*;\n\tx_crosscall*;\n\tfatalf;\n\t*_GLIBC_*;\n")
+			b.WriteString("local:\n\t__start_*;\n\t__stop_*;\n\t_Unwind_*;\n\t_cgo_*;\n\t_cgoexp_*;\n\tx_cgo_*;\n\tcrosscall*;\n\tx_crosscall*;\n\tfatalf;\n\t*_GLIBC_*;\n")
 		}
 		b.WriteString("};\n")
 	}

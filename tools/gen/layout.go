@@ -15,7 +15,7 @@ import (
 )
 
 // structs are printed with their sizes and offsets asserted; C's names are Go's in lower case.
-var structs = []any{cabi.Chunk{}, cabi.Slot{}, cabi.Delay{}, cabi.Control{}}
+var structs = []any{cabi.Chunk{}, cabi.Slot{}, cabi.Delay{}, cabi.Control{}, cabi.ReplayReport{}, cabi.Replay{}, cabi.ReplayThread{}, cabi.ReplayChunk{}, cabi.ReplayProc{}, cabi.ReplayTurn{}}
 
 // layout prints the structs by reflection and every exported constant of the two files by type-checking them.
 func layout() ([]byte, error) {
@@ -56,6 +56,8 @@ func ctype(t reflect.Type, name string) (string, error) {
 			return fmt.Sprintf("struct %s %s[%d]", strings.ToLower(t.Elem().Name()), name, t.Len()), nil
 		}
 		return fmt.Sprintf("%s_t %s[%d]", t.Elem().Kind(), name, t.Len()), nil
+	case reflect.Struct:
+		return fmt.Sprintf("struct %s %s", strings.ToLower(t.Name()), name), nil
 	}
 	return "", fmt.Errorf("no C type for %s %s", name, t)
 }

@@ -20,6 +20,7 @@ var files = []file{
 	{"cabi/zcalls.h", callIDs},
 	{"cabi/zcallnames.h", callNames},
 	{"shim/zwrap.c", wrappers},
+	{"shim/zreplay.h", replay},
 	{"shim/zexports_amd64.map", exportsAMD64},
 	{"shim/zexports_arm64.map", exportsARM64},
 }

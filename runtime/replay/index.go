@@ -1,0 +1,106 @@
+// Package replay prepares the re-execution of a trace and reads how it goes: the index that the processes map (its
+// layout is cabi.Replay), and the report of the first difference. It does no I/O.
+package replay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"prophet/cabi"
+	"prophet/runtime/trace"
+)
+
+// Build makes the index of a trace whose stream files lie in dir, an absolute path.
+func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
+	head := cabi.Replay{Magic: cabi.ReplayMagic, Version: cabi.FormatVersion, Flags: flags}
+	if len(dir) >= len(head.Dir) {
+		return nil, fmt.Errorf("the path of the trace is longer than %d bytes", len(head.Dir)-1)
+	}
+	copy(head.Dir[:], dir)
+	last := uint32(0)
+	for _, th := range t.Threads {
+		last = max(last, th.UID)
+	}
+	if last > 1<<24 {
+		return nil, fmt.Errorf("thread number %d cannot be", last)
+	}
+	threads := make([]cabi.ReplayThread, last+1)
+	var chunks, data []cabi.ReplayChunk
+	main := map[uint32]uint32{}
+	for _, th := range t.Threads {
+		events, inputs := t.Places(th)
+		parent, nth := th.Origin()
+		threads[th.UID] = cabi.ReplayThread{
+			UID: th.UID, Proc: th.Proc.Number, Parent: parent, Nth: uint32(nth), How: uint32(th.How), TID: th.TID,
+			First: uint32(len(chunks)), Chunks: uint32(len(events)), Datum: uint32(len(data)), Data: uint32(len(inputs)),
+		}
+		if th.How == cabi.ThreadMain || th.How == cabi.ThreadForked {
+			main[th.Proc.Number] = th.UID
+		}
+		for _, p := range events {
+			if p.File < 0 {
+				return nil, fmt.Errorf("thread %s has records that are in no stream file; run `prophet recover` first", th.Name)
+			}
+			chunks = append(chunks, cabi.ReplayChunk{Off: p.Off, Len: p.Len, File: uint32(p.File)})
+		}
+		for _, p := range inputs {
+			data = append(data, cabi.ReplayChunk{Off: p.Off, Len: p.Len, File: uint32(p.File)})
+		}
+	}
+	var procs []cabi.ReplayProc
+	for _, p := range t.Procs {
+		parent, uid, nth := p.Origin()
+		procs = append(procs, cabi.ReplayProc{Number: p.Number, Parent: parent, UID: uid, Nth: uint32(nth), How: uint32(p.How), PID: p.PID, Main: main[p.Number]})
+	}
+	turns := make([]cabi.ReplayTurn, cabi.TurnBuckets)
+	head.Threads, head.Chunks, head.Procs, head.Data = uint32(len(threads)), uint32(len(chunks)), uint32(len(procs)), uint32(len(data))
+	var body bytes.Buffer
+	at := func(v any) uint64 {
+		for body.Len()%64 != 0 {
+			body.WriteByte(0)
+		}
+		off := uint64(binary.Size(head)+63)&^63 + uint64(body.Len())
+		binary.Write(&body, binary.LittleEndian, v) // of fixed size, into memory: it cannot fail
+		return off
+	}
+	head.ThreadsAt, head.ChunksAt, head.DataAt, head.ProcsAt, head.TurnsAt = at(threads), at(chunks), at(data), at(procs), at(turns)
+	var b bytes.Buffer
+	size := (binary.Size(head)+63)&^63 + body.Len()
+	head.Size = uint64(size)
+	binary.Write(&b, binary.LittleEndian, head)
+	b.Write(make([]byte, (binary.Size(head)+63)&^63-b.Len()))
+	b.Write(body.Bytes())
+	return b.Bytes(), nil
+}
+
+// State is a copy of an index while it is in use.
+type State struct {
+	Head    cabi.Replay
+	Threads []cabi.ReplayThread // by UID
+}
+
+// Parse reads what a re-execution has written into its index.
+func Parse(b []byte) (*State, error) {
+	var s State
+	if _, err := binary.Decode(b, binary.LittleEndian, &s.Head); err != nil {
+		return nil, err
+	}
+	h := &s.Head
+	size := uint64(binary.Size(cabi.ReplayThread{}))
+	if h.Magic != cabi.ReplayMagic || h.ThreadsAt > uint64(len(b)) || uint64(h.Threads) > (uint64(len(b))-h.ThreadsAt)/size {
+		return nil, fmt.Errorf("the index of the re-execution is damaged")
+	}
+	s.Threads = make([]cabi.ReplayThread, h.Threads)
+	_, err := binary.Decode(b[h.ThreadsAt:], binary.LittleEndian, s.Threads)
+	return &s, err
+}
+
+// Events is how many events have been compared.
+func (s *State) Events() uint64 {
+	var n uint64
+	for i := range s.Threads {
+		n += s.Threads[i].Event
+	}
+	return n
+}

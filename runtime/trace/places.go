@@ -1,0 +1,37 @@
+package trace
+
+import "prophet/cabi"
+
+// Place is where the payload of a chunk lies: in which stream file, and at which offset.
+type Place struct {
+	File int
+	Off  uint64
+	Len  uint32
+}
+
+func placeOf(r *chunkRef) Place {
+	return Place{int(r.file), uint64(r.off) + cabi.ChunkHeader, r.len}
+}
+
+// Places are the thread's chunks of events and, by their number, its chunks of data, for a reader that maps the stream
+// files of a directory itself. A data chunk that is missing has no length.
+func (t *Trace) Places(th *Thread) (events, data []Place) {
+	for i := range th.chunks {
+		events = append(events, placeOf(&th.chunks[i]))
+	}
+	for i := range t.data {
+		if r := &t.data[i]; r.uid == th.UID {
+			for uint64(len(data)) < r.seq && len(data) < 1<<24 {
+				data = append(data, Place{})
+			}
+			data = append(data, placeOf(r))
+		}
+	}
+	return events, data
+}
+
+// Origin is by what a thread is found again in another run: who made it, and which of its creations it was.
+func (th *Thread) Origin() (parent uint32, nth uint64) { return th.parent, th.nth }
+
+// Origin is the same of a process: its parent, the parent's thread, and which of its forks it was.
+func (p *Proc) Origin() (parent, uid uint32, nth uint64) { return p.parentNo, p.parentUID, p.nth }

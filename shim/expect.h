@@ -1,0 +1,126 @@
+/* The trace as a re-execution reads it: a thread's own records, decoded where they lie in the mapped stream files.
+ *
+ * Rules: all of it is distrusted (a length is checked before it is believed, what does not parse is EXPECT_BAD for
+ * ever); nothing is allocated after shim_expect_begin; the format is stated in cabi/events.go and read the same way by
+ * runtime/trace. Records are taken off a queue, so that a call whose events come before its own (a stream's lock, fork
+ * with its handlers, once) can be found before them.
+ */
+#ifndef SHIM_EXPECT_H
+#define SHIM_EXPECT_H
+
+#include "rules.h"
+
+enum {
+	EXPECT_END, /* the thread's part of the trace is used up */
+	EXPECT_EVENT,
+	EXPECT_SIGNAL, /* call: what it interrupted; f1: signal; f2: code; f3: sender */
+	EXPECT_SIGRET, /* f1: signal */
+	EXPECT_LEFT, /* call: was left by a jump, an exception or cancellation */
+	EXPECT_MARK,
+	EXPECT_FORK, /* f1: which, f2: pid, f3: how */
+	EXPECT_EXIT, /* f1: how, ret: status */
+	EXPECT_BAD,
+};
+
+struct expect {
+	u32 kind, call;
+	u64 pc, obj;
+	i64 ret;
+	u64 f1, f2, f3, seq;
+	const u8 *tail, *data, *input, *input2;
+	u64 data_len, hash;
+	u32 tail_len, input_len, input2_len;
+	u32 note;
+	u8 hashed, fresh; /* hash counts; the path before it is forgotten */
+	u8 taken; /* a call that is under way stands for it */
+	u8 pad[5];
+};
+
+#define EXPECT_AHEAD 256 /* a power of two: how far ahead is looked */
+
+struct expect_key {
+	u64 call, pc, obj;
+	i64 ret;
+	u64 f1, f2, f3, seq;
+};
+
+struct expects {
+	const u8 *p, *end; /* in the current chunk */
+	u32 chunk, chunk_end;
+	u32 datum, data; /* first of the thread's data chunks, and how many */
+	u64 pc;
+	u32 nkeys, bad;
+	u8 fresh, open; /* open: the newest of the queue may get attachments */
+	u32 head, tail; /* of the queue: head is the oldest */
+	struct expect queue[EXPECT_AHEAD];
+	struct expect_key keys[PROPHET_KeySlots];
+};
+
+HIDDEN void shim_expect_begin(struct expects *x, const struct replaythread *t);
+HIDDEN struct expect *shim_expect_at(struct expects *x, u32 ahead); /* the one that many after the oldest; NULL: further than is looked */
+
+/* The oldest, whatever it is. */
+static inline struct expect *shim_expect(struct expects *x)
+{
+	return shim_expect_at(x, 0);
+}
+
+static inline void shim_expect_drop(struct expects *x)
+{
+	x->head++;
+}
+
+extern struct replay *shim_index HIDDEN; /* NULL: this is no re-execution */
+HIDDEN int shim_index_map(const char *path); /* 0 or -errno */
+
+static inline struct replaythread *shim_index_threads(void)
+{
+	return (struct replaythread *)((u8 *)shim_index + shim_index->threadsat);
+}
+
+static inline const struct replaychunk *shim_index_chunks(void)
+{
+	return (const struct replaychunk *)((u8 *)shim_index + shim_index->chunksat);
+}
+
+static inline const struct replaychunk *shim_index_data(void)
+{
+	return (const struct replaychunk *)((u8 *)shim_index + shim_index->dataat);
+}
+
+static inline struct replayproc *shim_index_procs(void)
+{
+	return (struct replayproc *)((u8 *)shim_index + shim_index->procsat);
+}
+
+static inline struct replayturn *shim_index_turns(void)
+{
+	return (struct replayturn *)((u8 *)shim_index + shim_index->turnsat);
+}
+
+/* Numbers of a tail or a structured input. *p never passes end; what is cut short reads as 0. */
+static inline u64 shim_get_v(const u8 **p, const u8 *end)
+{
+	const u8 *q = *p;
+	u64 v;
+	u32 n;
+	if (unlikely(q >= end))
+		return 0;
+	__builtin_memcpy(&v, q, 8); /* stream files are mapped with room behind them */
+	n = (u32)__builtin_ctz((u32)v | 1u << 8) + 1;
+	if (unlikely(n == 9)) {
+		__builtin_memcpy(&v, q + 1, 8);
+		*p = q + 9 <= end ? q + 9 : end;
+		return v;
+	}
+	*p = q + n <= end ? q + n : end;
+	return v >> n & ((1ull << 7 * n) - 1);
+}
+
+static inline i64 shim_get_z(const u8 **p, const u8 *end)
+{
+	u64 v = shim_get_v(p, end);
+	return (i64)(v >> 1) ^ -(i64)(v & 1);
+}
+
+#endif

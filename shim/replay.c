@@ -1,0 +1,411 @@
+/* See replay.h. */
+#include "replay.h"
+#include "zreplay.h"
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+
+extern const struct standin __start_standins[] HIDDEN, __stop_standins[] HIDDEN;
+
+void shim_re_sleep(const struct expect *x, u64 ns)
+{
+	if (x->ret == 0 && shim_index->flags & PROPHET_ReplayRealtime) {
+		struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+		sys(SYS_nanosleep, &ts, 0);
+	}
+}
+
+static void *true_table[CALLS_MAX];
+
+/* Takes the real function's place in the table for a moment only while there is one thread: the resolver writes there. */
+void *shim_true(u32 call)
+{
+	void *f = __atomic_load_n(&true_table[call], __ATOMIC_ACQUIRE);
+	if (likely(f != 0))
+		return f;
+	f = shim_lookup(call);
+	__atomic_store_n(&true_table[call], f, __ATOMIC_RELEASE);
+	return f;
+}
+
+int shim_re_boot(const char *index)
+{
+	const struct standin *s;
+	int r = shim_index_map(index);
+	if (r)
+		return r;
+	for (s = __start_standins; s < __stop_standins; s++)
+		shim_real_table[s->call] = s->f;
+	for (r = 0; r < CALLS_MAX; r++)
+		if (zfeed[r])
+			shim_real_table[r] = zfeed[r];
+	return 0;
+}
+
+u32 shim_re_uid(u32 parent, u32 nth, u32 how)
+{
+	struct replaythread *th = shim_index_threads();
+	u32 i;
+	for (i = 1; i < shim_index->threads; i++) {
+		u32 none = 0;
+		if (th[i].uid && th[i].parent == parent && th[i].nth == nth && th[i].how == how &&
+		    (how != PROPHET_ThreadFound || th[i].proc == shim_run.proc) && (how != PROPHET_ThreadMain || th[i].proc == shim_run.proc) &&
+		    __atomic_compare_exchange_n(&th[i].now, &none, ~0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return i;
+	}
+	return 0;
+}
+
+/* A parent may have made a silent child of this number before it became another program itself: the pid tells which,
+ * else the order they came in. */
+u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how)
+{
+	struct replayproc *p = shim_index_procs();
+	u32 i, round;
+	for (round = 0; round < 2; round++)
+		for (i = 0; i < shim_index->procs; i++) {
+			u32 none = 0;
+			if (p[i].how != how || (how != PROPHET_ProcRoot && (p[i].parent != parent || p[i].uid != uid || p[i].nth != nth)))
+				continue;
+			if (!round && p[i].pid != (u32)sys(SYS_getpid))
+				continue;
+			if (!__atomic_compare_exchange_n(&p[i].claimed, &none, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+				continue;
+			return p[i].number;
+		}
+	return ~0u;
+}
+
+int shim_re_thread(struct thr *t)
+{
+	struct replaythread *th;
+	long p = (long)t->re;
+	if (!p) {
+		p = sys(SYS_mmap, 0, sizeof *t->re, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p < 0 && p > -4096)
+			return (int)p;
+		t->re = (struct re *)p;
+	}
+	if (!t->uid || t->uid >= shim_index->threads)
+		return -ESRCH;
+	th = &shim_index_threads()[t->uid];
+	t->re->th = th;
+	t->re->x = 0;
+	t->re->path_len = t->re->injected = 0;
+	shim_expect_begin(&t->re->ex, th);
+	th->now = (u32)sys(SYS_gettid);
+	__atomic_store_n(&th->state, PROPHET_TurnRuns, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Does not come back, unless by cancellation: the world has stopped, or the process ends elsewhere. */
+void shim_re_stop(struct thr *t, u32 state)
+{
+	struct replaythread *th = t->re ? t->re->th : 0;
+	if (th)
+		__atomic_store_n(&th->state, state, __ATOMIC_RELEASE);
+	for (;;)
+		TRUE(pause)();
+}
+
+void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text)
+{
+	struct replayreport *r = &shim_index->report;
+	u32 none = 0;
+	if (__atomic_compare_exchange_n(&shim_index->diverged, &none, t->uid ? t->uid : ~0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		struct text s;
+		r->uid = t->uid;
+		r->proc = t->proc;
+		r->event = t->re && t->re->th ? t->re->th->event : 0;
+		r->what = what;
+		r->want = x && x->kind == EXPECT_EVENT ? x->call : 0;
+		r->came = got;
+		r->wantv = want_v;
+		r->camev = got_v;
+		r->wanto = x && x->kind == EXPECT_EVENT ? x->obj : 0;
+		shim_text(&s, (char *)r->text, sizeof r->text);
+		shim_put(&s, text ? text : "");
+		__atomic_store_n(&shim_index->reported, 1, __ATOMIC_RELEASE);
+		sys(SYS_futex, &shim_index->reported, FUTEX_WAKE, 0x7fffffff, 0, 0, 0);
+	}
+	shim_re_stop(t, PROPHET_TurnStopped);
+}
+
+int shim_re_mine(const struct thr *t)
+{
+	const struct expect *x = t->re ? t->re->x : 0;
+	return !x || x->kind != EXPECT_EVENT || x->obj >> 40 == t->uid || x->f2 >> 40 == t->uid;
+}
+
+void shim_re_yield(struct thr *t)
+{
+	struct timespec ts = {0, 20000};
+	if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+		shim_re_stop(t, PROPHET_TurnWaits);
+	t->re->th->object = t->re->x->obj;
+	t->re->th->turn = 0;
+	__atomic_store_n(&t->re->th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
+	sys(SYS_nanosleep, &ts, 0);
+	__atomic_store_n(&t->re->th->state, PROPHET_TurnRuns, __ATOMIC_RELEASE);
+}
+
+/* A recording would say here that a call was left. The trace does, or its thread came to no further call. */
+void shim_re_record(struct thr *t, u32 tag)
+{
+	if (tag == PROPHET_TagLeft && t->re && shim_expect(&t->re->ex)->kind == EXPECT_LEFT)
+		shim_expect_drop(&t->re->ex);
+}
+
+void shim_re_ending(struct thr *t)
+{
+	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
+}
+
+/* Threads that still ran when the process ended did so up to some event each: they get there first. */
+void shim_re_exit(struct thr *t)
+{
+	struct replaythread *th = shim_index_threads();
+	u32 i;
+	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
+	for (i = 1; i < shim_index->threads; i++)
+		while (th[i].uid && th[i].proc == t->proc && i != t->uid) {
+			struct timespec ts = {0, 50000};
+			u32 state = __atomic_load_n(&th[i].state, __ATOMIC_ACQUIRE);
+			if (state == PROPHET_TurnEnd || state == PROPHET_TurnOver)
+				break;
+			if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+				shim_re_stop(t, PROPHET_TurnStopped);
+			sys(SYS_nanosleep, &ts, 0);
+		}
+}
+
+#define FAULTS (1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGSYS - 1))
+
+/* The trace has a signal here. The handler that it runs takes it off the queue. */
+static void deliver(struct thr *t, struct expect *x)
+{
+	struct re *re = t->re;
+	u32 sig = (u32)x->f1, head = re->ex.head;
+	u64 bit = sig && sig < 65 ? 1ull << (sig - 1) : 0, was = 0;
+	siginfo_t si;
+	if (!bit || (bit & FAULTS && (i64)x->f2 > 0))
+		shim_re_differs(t, x, PROPHET_DiffersSignal, 0, sig, 0, "");
+	shim_zero(&si, sizeof si);
+	si.si_signo = (int)sig;
+	si.si_code = (int)(i64)x->f2;
+	si.si_pid = (int)x->f3;
+	if (!x->call)
+		__atomic_add_fetch(&shim_index->signals, 1, __ATOMIC_RELAXED);
+	re->injected = sig;
+	sys(SYS_rt_tgsigqueueinfo, shim_run.pid, sys(SYS_gettid), sig, &si);
+	sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, &was, 8);
+	if (was & bit)
+		sys(SYS_rt_sigprocmask, SIG_BLOCK, &bit, 0, 8);
+	re->injected = 0;
+	if (re->ex.head == head)
+		shim_re_differs(t, x, PROPHET_DiffersSignal, 0, sig, 0, "");
+}
+
+int shim_re_signal(struct thr *t, int sig)
+{
+	struct expect *x = shim_expect(&t->re->ex);
+	if (x->kind != EXPECT_SIGNAL || x->f1 != (u64)sig || !(t->re->injected == (u32)sig || 1ull << (sig - 1) & FAULTS))
+		return 0;
+	t->re->injected = 0;
+	shim_expect_drop(&t->re->ex);
+	return 1;
+}
+
+void shim_re_sigret(struct thr *t, int sig)
+{
+	struct expect *x = shim_expect(&t->re->ex);
+	if (x->kind == EXPECT_SIGRET && x->f1 == (u64)sig)
+		shim_expect_drop(&t->re->ex);
+	else if (x->kind != EXPECT_END)
+		shim_re_differs(t, x, PROPHET_DiffersCall, 0, 0, 0, "");
+}
+
+/* An inner event may come before that of the call it belongs to. */
+static struct expect *ahead(struct expects *q, u32 call)
+{
+	u32 i;
+	for (i = 0;; i++) {
+		struct expect *x = shim_expect_at(q, i);
+		if (!x || x->kind == EXPECT_END || x->kind == EXPECT_BAD)
+			return 0;
+		if (x->kind == EXPECT_EVENT && x->call == call && !x->taken)
+			return x;
+		if (x->kind == EXPECT_LEFT && x->call == call && !x->taken)
+			return x;
+	}
+}
+
+int shim_re_begin(struct ev *e)
+{
+	struct thr *t = e->t;
+	struct re *re = t->re;
+	struct expect *x;
+	e->begin = t->last; /* no time passes: nothing is written */
+	re->th->call = e->call;
+	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
+		shim_re_stop(t, PROPHET_TurnStopped);
+	for (;;) {
+		x = shim_expect(&re->ex);
+		if (likely(x->kind == EXPECT_EVENT && x->call == e->call && !x->taken))
+			break;
+		if (x->kind == EXPECT_SIGNAL) {
+			deliver(t, x);
+			continue;
+		}
+		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT) {
+			shim_expect_drop(&re->ex);
+			continue;
+		}
+		if (x->kind == EXPECT_LEFT && x->call == e->call)
+			break;
+		if (x->kind == EXPECT_BAD)
+			shim_re_differs(t, x, PROPHET_DiffersTrace, e->call, 0, 0, "");
+		if (x->kind == EXPECT_END)
+			shim_re_stop(t, PROPHET_TurnEnd);
+		if (shim_re_flags[e->call] & RE_NESTS && (x = ahead(&re->ex, e->call)))
+			break;
+		x = shim_expect(&re->ex);
+		shim_re_differs(t, x, PROPHET_DiffersCall, e->call, 0, 0, "");
+	}
+	x->taken = 1;
+	re->x = e->x = x;
+	return 1;
+}
+
+static int same_bytes(const void *a, const void *b, u64 n)
+{
+	return __builtin_memcmp(a, b, n) == 0;
+}
+
+/* Compares one text of a tail. A path is told from the one before it. */
+static int same_text(struct re *re, const struct part *s, const u8 **p, const u8 *end)
+{
+	const u8 *c = s->p;
+	u64 n = s->n > PROPHET_TailMax / 2 ? PROPHET_TailMax / 2 : s->n, shared = 0, len;
+	if (s->kind == PART_PATH)
+		shared = shim_get_v(p, end);
+	len = shim_get_v(p, end);
+	if (shared > re->path_len || len > (u64)(end - *p) || shared + len != n)
+		return 0;
+	if (!same_bytes(c, re->path, shared) || !same_bytes(c + shared, *p, len))
+		return 0;
+	*p += len;
+	return 1;
+}
+
+static void keep_path(struct re *re, const struct part *s)
+{
+	re->path_len = s->n < sizeof re->path ? (u32)s->n : (u32)sizeof re->path;
+	shim_copy(re->path, s->p, re->path_len);
+}
+
+static u32 tail_differs(struct re *re, const struct ev *e, const struct expect *x, const char **text)
+{
+	const u8 *p = x->tail, *end = p + x->tail_len;
+	u32 i;
+	if (x->fresh)
+		re->path_len = 0;
+	for (i = 0; i < e->nparts; i++) {
+		const struct part *s = &e->part[i];
+		if (s->kind == PART_NUM) {
+			u64 v = shim_get_v(&p, end);
+			if (v != s->n && !(shim_re_flags[e->call] & RE_SKIP_TAIL))
+				return PROPHET_DiffersText;
+		} else {
+			int same = same_text(re, s, &p, end);
+			if (s->kind == PART_PATH)
+				keep_path(re, s);
+			if (!same && !(shim_re_flags[e->call] & RE_SKIP_TAIL)) {
+				*text = s->p;
+				return PROPHET_DiffersText;
+			}
+		}
+	}
+	return 0;
+}
+
+static int same_data(const struct ev *e, const struct expect *x)
+{
+	u64 n = e->data_len, at = 0;
+	const struct iovec *v = e->data;
+	if (x->hashed) {
+		struct hash_state h;
+		if (!(e->data_kind & DATA_PIECES))
+			return shim_hash64(e->data, n, 0) == x->hash;
+		shim_hash_begin(&h);
+		for (; at < n; v++) {
+			u64 m = v->iov_len < n - at ? v->iov_len : n - at;
+			shim_hash_more(&h, v->iov_base, m);
+			at += m;
+		}
+		return shim_hash_end(&h) == x->hash;
+	}
+	if (!x->data)
+		return 1;
+	if (n > x->data_len && x->note & PROPHET_NoteCut)
+		n = x->data_len;
+	if (n != x->data_len)
+		return 0;
+	if (!(e->data_kind & DATA_PIECES))
+		return same_bytes(e->data, x->data, n);
+	for (; at < n; v++) {
+		u64 m = v->iov_len < n - at ? v->iov_len : n - at;
+		if (!same_bytes(v->iov_base, x->data + at, m))
+			return 0;
+		at += m;
+	}
+	return 1;
+}
+
+static void compare(struct ev *e, struct expect *x)
+{
+	struct thr *t = e->t;
+	u32 f = shim_re_flags[e->call], what;
+	const char *text = "";
+	if (unlikely(e->ret != x->ret && !(f & RE_SKIP_RET)))
+		shim_re_differs(t, x, PROPHET_DiffersResult, e->call, (u64)x->ret, (u64)e->ret, "");
+	if (unlikely(e->seq != x->seq))
+		shim_re_differs(t, x, PROPHET_DiffersTurn, e->call, x->seq, e->seq, "");
+	if (unlikely(e->obj != x->obj && !(f & RE_SKIP_OBJ)))
+		shim_re_differs(t, x, PROPHET_DiffersObject, e->call, x->obj, e->obj, "");
+	if (unlikely(e->f1 != x->f1 && !(f & RE_SKIP_F1)))
+		shim_re_differs(t, x, PROPHET_DiffersField, e->call, x->f1, e->f1, "1");
+	if (unlikely(e->f2 != x->f2 && !(f & RE_SKIP_F2)))
+		shim_re_differs(t, x, PROPHET_DiffersField, e->call, x->f2, e->f2, "2");
+	if (unlikely(e->f3 != x->f3 && !(f & RE_SKIP_F3)))
+		shim_re_differs(t, x, PROPHET_DiffersField, e->call, x->f3, e->f3, "3");
+	if (unlikely(x->fresh))
+		t->re->path_len = 0;
+	if (unlikely(e->nparts) && (what = tail_differs(t->re, e, x, &text)))
+		shim_re_differs(t, x, what, e->call, 0, 0, text);
+	if (unlikely(e->data_kind) && !same_data(e, x))
+		shim_re_differs(t, x, PROPHET_DiffersData, e->call, x->data_len, e->data_len, "");
+}
+
+void shim_re_commit(struct ev *e)
+{
+	struct thr *t = e->t;
+	struct re *re = t->re;
+	struct expect *x = e->x;
+	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
+		shim_re_stop(t, PROPHET_TurnStopped);
+	if (unlikely(x != shim_expect(&re->ex)))
+		shim_re_differs(t, shim_expect(&re->ex), PROPHET_DiffersCall, e->call, 0, 0, "");
+	compare(e, x);
+	re->x = 0;
+	shim_expect_drop(&re->ex);
+	re->th->call = 0;
+	__atomic_store_n(&re->th->event, re->th->event + 1, __ATOMIC_RELEASE);
+	if (shim_re_flags[e->call] & RE_TURN) {
+		if (e->seq | e->turn)
+			shim_turn_next(e->obj, e->seq ? e->seq : e->turn);
+		else
+			shim_turn_all(e->obj);
+	}
+}

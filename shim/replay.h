@@ -1,0 +1,103 @@
+/* Re-execution, inside the program. The wrappers are those of a recording, on their common shape (control.Fast is 0):
+ *
+ *	shim_begin   → shim_re_begin: the thread's next expected event becomes the call's (struct ev.x); where the trace
+ *	               has a signal before it, the signal is delivered first
+ *	REAL(f)(…)   → a stand-in where the table has one: it answers from the trace (zfeed.c, feed_*.c), or waits for the
+ *	               recorded turn and then asks the real function (stand_*.c); others are really called
+ *	shim_done    → shim_re_commit: what came is compared with what was expected; who waits for the next turn is woken
+ *
+ * Names and places in orders are made by the recorder's own code (object.h), in the program's memory. So the word that
+ * counts places is also the one that tells whose turn it is, a forked child goes on from where its parent stood, and
+ * the comparison of names and places is the proof that each turn was kept. Nothing is written to a stream.
+ *
+ * Rules: the daemon is on no path. A thread that waits says at what in its ReplayThread, for the daemon's watchdog. The
+ * first difference stops the world: the thread that found it writes the report, and every thread that comes to a call
+ * stays there until the daemon has ended the run.
+ */
+#ifndef SHIM_REPLAY_H
+#define SHIM_REPLAY_H
+
+#include "expect.h"
+#include "wrap.h"
+
+struct re {
+	struct replaythread *th;
+	struct expect *x; /* of the call under way; NULL: none, or one that the trace does not have */
+	u32 path_len, injected; /* injected: a signal that we are delivering */
+	u8 path[256];
+	struct expects ex;
+};
+
+/* Per call, from the table (zreplay.h). */
+enum {
+	RE_SKIP_F1 = 1, /* an address or a handle: not compared */
+	RE_SKIP_F2 = 2,
+	RE_SKIP_F3 = 4,
+	RE_SKIP_RET = 8,
+	RE_SKIP_TAIL = 16,
+	RE_NESTS = 32, /* events of what it calls come before its own */
+	RE_SKIP_OBJ = 64,
+	RE_TURN = 128, /* others may wait for what it does */
+};
+extern const u16 shim_re_flags[] HIDDEN;
+
+HIDDEN int shim_re_boot(const char *index); /* 0, or -errno: this process is to re-execute the trace of that index */
+HIDDEN int shim_re_thread(struct thr *t); /* t's uid is known: its part of the trace */
+HIDDEN u32 shim_re_uid(u32 parent, u32 nth, u32 how); /* of a thread that comes to be */
+HIDDEN u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how); /* of a process */
+HIDDEN int shim_re_begin(struct ev *e);
+HIDDEN void shim_re_commit(struct ev *e);
+HIDDEN void shim_re_ending(struct thr *t); /* its routine is over */
+HIDDEN void shim_re_exit(struct thr *t); /* the process ends, when all its threads are where they were */
+HIDDEN int shim_re_signal(struct thr *t, int sig); /* a handler begins: 0: the trace has no such signal here */
+HIDDEN void shim_re_sigret(struct thr *t, int sig);
+HIDDEN NOINLINE void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text);
+HIDDEN void shim_re_stop(struct thr *t, u32 state) __attribute__((noreturn));
+HIDDEN void shim_re_record(struct thr *t, u32 tag); /* what a recording would write here */
+HIDDEN int shim_re_mine(const struct thr *t); /* whether an object that has no name yet is to get one from this thread, now */
+HIDDEN void shim_re_yield(struct thr *t); /* between two looks at whether another thread has named it */
+
+/* The expected event of the call that this stand-in is for; NULL: call the real function. */
+static inline struct expect *shim_re_of(u32 call)
+{
+	struct thr *t = shim_self.thr;
+	struct expect *x = t && t->re ? t->re->x : 0;
+	return x && x->call == call && x->kind == EXPECT_EVENT ? x : 0;
+}
+
+/* The real function behind a stand-in. */
+HIDDEN void *shim_true(u32 call);
+#define TRUE(name) ((__typeof__(&name))shim_true(CALL_##name))
+
+/* What stands in for a call's real function: collected by the linker. */
+struct standin {
+	u32 call, pad;
+	void *f;
+};
+#define STANDIN(name, f) \
+	static const struct standin standin_##name __attribute__((used, section("standins"))) = {CALL_##name, 0, (void *)f};
+
+/* Turns. ready says how many turns are still to come: 0 when it is this one's. */
+typedef u64 (*turn_fn)(const void *object, const struct expect *x);
+#define TURN_FAR 1000
+HIDDEN void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_fn ready, const void *object);
+HIDDEN void shim_turn_next(u64 name, u64 place); /* the place is taken: whoever waits for the one after */
+HIDDEN void shim_turn_all(u64 name); /* whoever waits at it looks again */
+
+static inline struct replayturn *shim_turn_bucket(u64 name)
+{
+	return &shim_index_turns()[name * 0x9E3779B97F4A7C15ull >> 54];
+}
+_Static_assert(PROPHET_TurnBuckets == 1024, "shim_turn_bucket gives 10 bits");
+
+/* For an answer in a number of the trace. */
+static inline long shim_re_ret(const struct expect *x)
+{
+	if (x->ret < 0) {
+		errno = (int)-x->ret;
+		return -1;
+	}
+	return x->ret;
+}
+
+#endif

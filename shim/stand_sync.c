@@ -1,0 +1,299 @@
+/* Stand-ins for synchronisation: each waits for its recorded turn and then asks the real function, which so does not
+ * wait, or no longer than the holder needs to let go. What failed, or timed out, in the recording does so at once and
+ * changes nothing. A wait for a condition is: let go of the mutex, wait for the recorded turn to lock it again.
+ */
+#include "replay.h"
+#include "steps_sync.h"
+#include <semaphore.h>
+#include <threads.h>
+
+/* The places taken so far at an object that has an entry. */
+static u64 entry_away(const void *object, const struct expect *x)
+{
+	u64 seq = __atomic_load_n(&((const struct object_entry *)object)->seq, __ATOMIC_ACQUIRE);
+	return x->seq - 1 - seq;
+}
+
+u64 shim_re_next(struct object_entry *o)
+{
+	struct thr *t = shim_self.thr;
+	struct expect *x = t && t->re ? t->re->x : 0;
+	u64 seq;
+	if (x && x->kind == EXPECT_EVENT && x->seq && o->id == x->obj)
+		shim_turn(t, x, x->obj, x->seq, entry_away, o);
+	seq = __atomic_add_fetch(&o->seq, 1, __ATOMIC_SEQ_CST);
+	shim_turn_next(o->id, seq);
+	return seq;
+}
+
+static inline int took(i64 ret)
+{
+	return ret == 0 || ret == EOWNERDEAD;
+}
+
+/* A mutex that is not robust has name and order in itself (object.h). One without a name is first used now, by the
+ * thread that the name says. */
+static u64 mutex_away(const void *object, const struct expect *x)
+{
+	pthread_mutex_t *m = (pthread_mutex_t *)(u64)object;
+	const struct mutex_words *w = mutex_words(m);
+	u64 id = __atomic_load_n(&w->id, __ATOMIC_ACQUIRE), seq = __atomic_load_n(&w->seq, __ATOMIC_ACQUIRE), away;
+	if (!id || (seq ^ mutex_mark(m)) >> 48)
+		return x->seq == 1 ? 0 : TURN_FAR;
+	away = (x->seq - 1 - seq) & MUTEX_SEQ;
+	if (!away && __atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED) && (u32)m->__data.__owner != shim_self.thr->tid)
+		return 1; /* it is about to be let go */
+	return away;
+}
+
+static void mutex_turn(struct thr *t, const struct expect *x, pthread_mutex_t *m, u64 name)
+{
+	if (m->__data.__kind & MUTEX_ROBUST)
+		shim_turn(t, x, name, x->seq, entry_away, shim_object(t, PROPHET_ObjMutex, m));
+	else
+		shim_turn(t, x, name, x->seq, mutex_away, m);
+}
+
+typedef int (*mutex_fn)(pthread_mutex_t *);
+
+/* Any way to lock: the ways differ in how long they may wait, which nobody does now. */
+static int mutex(struct expect *x, mutex_fn real, pthread_mutex_t *m)
+{
+	if (!took(x->ret) || !x->seq)
+		return (int)x->ret;
+	mutex_turn(shim_self.thr, x, m, x->obj);
+	return real(m);
+}
+
+#define MUTEX(name, real, params, args)                                               \
+	static int re_##name params                                                   \
+	{                                                                             \
+		struct expect *x = shim_re_of(CALL_##name);                           \
+		return x ? mutex(x, (mutex_fn)TRUE(real), (void *)m) : TRUE(name) args; \
+	}                                                                             \
+	STANDIN(name, re_##name)
+
+/* The older names' wrappers go to the newer names' real functions. */
+#define MUTEX2(name, old)                                                                               \
+	static int re_##name(pthread_mutex_t *m)                                                        \
+	{                                                                                               \
+		struct expect *x = shim_re_of(CALL_##name);                                             \
+		x = x ? x : shim_re_of(CALL_##old);                                                     \
+		return x ? mutex(x, TRUE(pthread_mutex_lock), m) : TRUE(name)(m);                       \
+	}                                                                                               \
+	STANDIN(name, re_##name)
+MUTEX2(pthread_mutex_lock, __pthread_mutex_lock)
+MUTEX2(pthread_mutex_trylock, __pthread_mutex_trylock)
+MUTEX(pthread_mutex_timedlock, pthread_mutex_lock, (pthread_mutex_t * m, const struct timespec *until), (m, until))
+MUTEX(pthread_mutex_clocklock, pthread_mutex_lock, (pthread_mutex_t * m, clockid_t clk, const struct timespec *until), (m, clk, until))
+
+/* C11 says how it went in numbers that libraries choose. */
+static int thrd(i64 err)
+{
+	return err == 0 ? thrd_success : err == EBUSY ? thrd_busy : err == ETIMEDOUT ? thrd_timedout : err == ENOMEM ? thrd_nomem : thrd_error;
+}
+
+#define MTX(name, params, args)                                                              \
+	static int re_##name params                                                          \
+	{                                                                                    \
+		struct expect *x = shim_re_of(CALL_##name);                                  \
+		return x ? thrd(mutex(x, TRUE(pthread_mutex_lock), (void *)m)) : TRUE(name) args; \
+	}                                                                                    \
+	STANDIN(name, re_##name)
+MTX(mtx_lock, (mtx_t * m), (m))
+MTX(mtx_trylock, (mtx_t * m), (m))
+MTX(mtx_timedlock, (mtx_t *restrict m, const struct timespec *restrict until), (m, until))
+
+/* One that was cancelled is really waited in until it is cancelled again. */
+static int waits(struct expect *x, pthread_cond_t *c, pthread_mutex_t *m)
+{
+	u64 name = x->f2;
+	if (x->ret == ECANCELED)
+		return TRUE(pthread_cond_wait)(c, m);
+	if (!x->seq)
+		return (int)x->ret;
+	{
+		u64 place = mutex_words(m)->seq & MUTEX_SEQ;
+		TRUE(pthread_mutex_unlock)(m);
+		shim_turn_next(name, place);
+	}
+	mutex_turn(shim_self.thr, x, m, name);
+	TRUE(pthread_mutex_lock)(m);
+	return (int)x->ret;
+}
+
+#define WAIT(name, params, args, turned)                                           \
+	static int re_##name params                                                \
+	{                                                                          \
+		struct expect *x = shim_re_of(CALL_##name);                        \
+		return x ? turned(waits(x, (void *)c, (void *)m)) : TRUE(name) args; \
+	}                                                                          \
+	STANDIN(name, re_##name)
+WAIT(pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t *m), (c, m), )
+WAIT(pthread_cond_timedwait, (pthread_cond_t * c, pthread_mutex_t *m, const struct timespec *until), (c, m, until), )
+WAIT(pthread_cond_clockwait, (pthread_cond_t * c, pthread_mutex_t *m, clockid_t clk, const struct timespec *until), (c, m, clk, until), )
+WAIT(cnd_wait, (cnd_t * c, mtx_t *m), (c, m), thrd)
+WAIT(cnd_timedwait, (cnd_t *restrict c, mtx_t *restrict m, const struct timespec *restrict until), (c, m, until), thrd)
+
+/* Nobody waits there, but for a thread that is to be cancelled, which no signal may wake. */
+#define WAKE(name, type, turned)                                        \
+	static int re_##name(type *c)                                   \
+	{                                                               \
+		struct expect *x = shim_re_of(CALL_##name);             \
+		return x ? turned((int)x->ret) : TRUE(name)(c);         \
+	}                                                               \
+	STANDIN(name, re_##name)
+WAKE(pthread_cond_signal, pthread_cond_t, )
+WAKE(pthread_cond_broadcast, pthread_cond_t, )
+WAKE(cnd_signal, cnd_t, thrd)
+WAKE(cnd_broadcast, cnd_t, thrd)
+
+/* A reader's turn is in its epoch; a writer's when all readers of the one before have had the lock. */
+static u64 reader_away(const void *object, const struct expect *x)
+{
+	u64 seq = __atomic_load_n(&((const struct object_entry *)object)->seq, __ATOMIC_ACQUIRE);
+	return x->f2 - seq;
+}
+
+static u64 writer_away(const void *object, const struct expect *x)
+{
+	const struct object_entry *o = object;
+	u64 away = x->seq - 1 - __atomic_load_n(&o->seq, __ATOMIC_ACQUIRE);
+	return away ? away : x->f2 - __atomic_load_n(&o->readers, __ATOMIC_ACQUIRE);
+}
+
+static int reads(struct expect *x, pthread_rwlock_t *l)
+{
+	struct thr *t = shim_self.thr;
+	if (x->ret)
+		return (int)x->ret;
+	shim_turn(t, x, x->obj, 0, reader_away, shim_object(t, PROPHET_ObjRwlock, l));
+	return TRUE(pthread_rwlock_rdlock)(l);
+}
+
+static int writes(struct expect *x, pthread_rwlock_t *l)
+{
+	struct thr *t = shim_self.thr;
+	if (x->ret)
+		return (int)x->ret;
+	shim_turn(t, x, x->obj, 0, writer_away, shim_object(t, PROPHET_ObjRwlock, l));
+	return TRUE(pthread_rwlock_wrlock)(l);
+}
+
+#define RWLOCK(name, how, params, args)                       \
+	static int re_##name params                           \
+	{                                                     \
+		struct expect *x = shim_re_of(CALL_##name);   \
+		return x ? how(x, l) : TRUE(name) args;       \
+	}                                                     \
+	STANDIN(name, re_##name)
+#define UNTIL const struct timespec *restrict until
+RWLOCK(pthread_rwlock_tryrdlock, reads, (pthread_rwlock_t * l), (l))
+RWLOCK(pthread_rwlock_trywrlock, writes, (pthread_rwlock_t * l), (l))
+RWLOCK(pthread_rwlock_timedrdlock, reads, (pthread_rwlock_t *restrict l, UNTIL), (l, until))
+RWLOCK(pthread_rwlock_timedwrlock, writes, (pthread_rwlock_t *restrict l, UNTIL), (l, until))
+RWLOCK(pthread_rwlock_clockrdlock, reads, (pthread_rwlock_t *restrict l, clockid_t clk, UNTIL), (l, clk, until))
+RWLOCK(pthread_rwlock_clockwrlock, writes, (pthread_rwlock_t *restrict l, clockid_t clk, UNTIL), (l, clk, until))
+
+#define RWLOCK2(name, old, how)                                         \
+	static int re_##name(pthread_rwlock_t *l)                       \
+	{                                                               \
+		struct expect *x = shim_re_of(CALL_##name);             \
+		x = x ? x : shim_re_of(CALL_##old);                     \
+		return x ? how(x, l) : TRUE(name)(l);                   \
+	}                                                               \
+	STANDIN(name, re_##name)
+RWLOCK2(pthread_rwlock_rdlock, __pthread_rwlock_rdlock, reads)
+RWLOCK2(pthread_rwlock_wrlock, __pthread_rwlock_wrlock, writes)
+
+static int spin(struct expect *x, pthread_spinlock_t *l)
+{
+	struct thr *t = shim_self.thr;
+	if (x->ret || !x->seq)
+		return (int)x->ret;
+	shim_turn(t, x, x->obj, x->seq, entry_away, shim_object(t, PROPHET_ObjSpin, (void *)l));
+	return TRUE(pthread_spin_lock)(l);
+}
+
+#define SPIN(name)                                                      \
+	static int re_##name(pthread_spinlock_t *l)                     \
+	{                                                               \
+		struct expect *x = shim_re_of(CALL_##name);             \
+		return x ? spin(x, l) : TRUE(name)(l);                  \
+	}                                                               \
+	STANDIN(name, re_##name)
+SPIN(pthread_spin_lock)
+SPIN(pthread_spin_trylock)
+
+/* Which of them is the serial one is the C library's choice. */
+static int re_pthread_barrier_wait(pthread_barrier_t *b)
+{
+	struct expect *x = shim_re_of(CALL_pthread_barrier_wait);
+	int r = TRUE(pthread_barrier_wait)(b);
+	return x && (r == 0 || r == PTHREAD_BARRIER_SERIAL_THREAD) ? (int)x->ret : r;
+}
+STANDIN(pthread_barrier_wait, re_pthread_barrier_wait)
+
+static int sem(struct expect *x, sem_t *s)
+{
+	struct thr *t = shim_self.thr;
+	if (x->ret < 0)
+		return (int)shim_re_ret(x);
+	shim_turn(t, x, x->obj, x->seq, entry_away, shim_object(t, PROPHET_ObjSem, s));
+	while (TRUE(sem_wait)(s) != 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+#define SEM(name, params, args)                               \
+	static int re_##name params                           \
+	{                                                     \
+		struct expect *x = shim_re_of(CALL_##name);   \
+		return x ? sem(x, s) : TRUE(name) args;       \
+	}                                                     \
+	STANDIN(name, re_##name)
+SEM(sem_wait, (sem_t * s), (s))
+SEM(sem_trywait, (sem_t * s), (s))
+SEM(sem_timedwait, (sem_t *restrict s, UNTIL), (s, until))
+SEM(sem_clockwait, (sem_t *restrict s, clockid_t clk, UNTIL), (s, clk, until))
+
+/* How many there are depends on posts and waits that have their places but are not done. */
+static int re_sem_getvalue(sem_t *s, int *value)
+{
+	struct expect *x = shim_re_of(CALL_sem_getvalue);
+	if (!x)
+		return TRUE(sem_getvalue)(s, value);
+	if (x->ret == 0)
+		*value = (int)x->f2;
+	return (int)shim_re_ret(x);
+}
+STANDIN(sem_getvalue, re_sem_getvalue)
+
+/* Who did not run the routine comes when it has been run. */
+static u64 ran_away(const void *object, const struct expect *x)
+{
+	u64 seq = __atomic_load_n(&((const struct object_entry *)object)->seq, __ATOMIC_ACQUIRE);
+	return seq < x->f2 ? x->f2 - seq : 0;
+}
+
+static void await_once(struct expect *x, const void *control)
+{
+	struct thr *t = shim_self.thr;
+	if (x && !x->f3)
+		shim_turn(t, x, x->obj, 0, ran_away, shim_object(t, PROPHET_ObjOnce, control));
+}
+
+static int re_pthread_once(pthread_once_t *control, void (*routine)(void))
+{
+	struct expect *x = shim_re_of(CALL_pthread_once);
+	await_once(x ? x : shim_re_of(CALL___pthread_once), control);
+	return TRUE(pthread_once)(control, routine);
+}
+STANDIN(pthread_once, re_pthread_once)
+
+static void re_call_once(once_flag *flag, void (*routine)(void))
+{
+	await_once(shim_re_of(CALL_call_once), flag);
+	TRUE(call_once)(flag, routine);
+}
+STANDIN(call_once, re_call_once)

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"prophet/cabi"
+)
+
+// skipped are the numbers of events that name an address or a handle: they differ between two runs, and are not compared.
+var skipped = []string{"addr", "handle", "handler", "routine"}
+
+// nesting says whether events of what a call calls come before its own.
+func nesting(c cabi.Call) bool {
+	if c.Class == cabi.Stdio || strings.Contains(c.Rec, "pre nested") {
+		return true
+	}
+	return slices.Contains([]string{"fork", "__fork", "_Fork", "forkpty", "clone", "__clone", "pthread_once", "__pthread_once", "call_once", "clock_nanosleep", "system", "popen", "fclose", "pclose"}, c.Name)
+}
+
+// replay prints what a re-execution knows of each call: flags, and the stand-ins of rows that answer from the trace.
+func replay() ([]byte, error) {
+	var b, flags, table bytes.Buffer
+	b.WriteString(banner + "/* Included by replay.c alone. */\n#include \"feed.h\"\n")
+	for _, c := range intercepted() {
+		var f []string
+		for _, step := range strings.Split(c.Rec, ";") {
+			w := strings.Fields(step)
+			if len(w) < 2 || len(w[0]) != 2 || w[0][0] != 'f' {
+				continue
+			}
+			name, _ := nameExpr(w[1])
+			if slices.Contains(skipped, name) || strings.Contains(c.Skip, w[0]) {
+				f = append(f, "RE_SKIP_"+strings.ToUpper(w[0]))
+			}
+		}
+		if strings.Contains(c.Skip, "ret") {
+			f = append(f, "RE_SKIP_RET")
+		}
+		if strings.Contains(c.Skip, "tail") {
+			f = append(f, "RE_SKIP_TAIL")
+		}
+		if strings.Contains(c.Skip, "obj") {
+			f = append(f, "RE_SKIP_OBJ")
+		}
+		if nesting(c) {
+			f = append(f, "RE_NESTS")
+		}
+		if c.Class == cabi.Sync || c.Class == cabi.Stdio || strings.Contains(c.Rec, "; seq") {
+			f = append(f, "RE_TURN")
+		}
+		if len(f) > 0 {
+			fmt.Fprintf(&flags, "\t[CALL_%s] = %s,\n", ident(c), strings.Join(f, " | "))
+		}
+		if c.Feed == "" {
+			continue
+		}
+		s, err := parseSig(c.Sig)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		ret := "errno"
+		for _, step := range strings.Split(c.Rec, ";") {
+			if w := strings.Fields(step); len(w) > 1 && w[0] == "ret" {
+				ret = w[1]
+			}
+		}
+		params := strings.Join(s.params, ", ")
+		real := fmt.Sprintf("((%s (*)(%s))shim_true(CALL_%s))(%s)", s.ret, s.args, ident(c), params)
+		fmt.Fprintf(&b, "\nstatic %s feed_%s(%s)\n{\n\tstruct expect *x = shim_re_of(CALL_%s);\n\tif (!x)\n", s.ret, ident(c), s.args, ident(c))
+		if s.ret == "void" {
+			fmt.Fprintf(&b, "\t\t%s;\n\telse {\n", real)
+		} else {
+			fmt.Fprintf(&b, "\t\treturn %s;\n", real)
+		}
+		for _, p := range s.params {
+			fmt.Fprintf(&b, "\t(void)%s;\n", p)
+		}
+		returned := false
+		if c.Feed != "ret" {
+			for _, l := range strings.Split(c.Feed, ";") {
+				l = strings.TrimSpace(l)
+				if l != "" {
+					fmt.Fprintf(&b, "\t%s;\n", l)
+				}
+				returned = strings.HasPrefix(l, "return ")
+			}
+		}
+		switch {
+		case returned:
+		case s.ret == "void":
+			b.WriteString("\t}\n")
+		case ret == "errno":
+			fmt.Fprintf(&b, "\treturn (%s)shim_re_ret(x);\n", s.ret)
+		case ret == "err" || ret == "int" || ret == "uint":
+			fmt.Fprintf(&b, "\treturn (%s)x->ret;\n", s.ret)
+		default:
+			return nil, fmt.Errorf("%s: Feed must return what the call returns", c.Name)
+		}
+		b.WriteString("}\n")
+		fmt.Fprintf(&table, "\t[CALL_%s] = (void *)feed_%s,\n", ident(c), ident(c))
+	}
+	fmt.Fprintf(&b, "\nconst u16 shim_re_flags[CALLS_MAX] = {\n%s};\n\nstatic void *const zfeed[CALLS_MAX] = {\n%s};\n", flags.String(), table.String())
+	return b.Bytes(), nil
+}
