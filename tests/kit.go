@@ -20,6 +20,7 @@ type Run struct {
 	Stdout, Stderr string
 	Status         string // "exit status 0", "signal: aborted", …
 	Trace          string // "" of a bare run
+	Dir            string // where it ran
 }
 
 // top is the source tree's top.
@@ -51,11 +52,15 @@ type Cmd struct {
 	Timeout time.Duration // 60 s when 0
 	Options string        // PROPHET_OPTIONS of a recorded run
 	Setup   func(dir string) error
+	dir     string // "": one of its own
 }
 
 func (c Cmd) run(t testing.TB, env []string) Run {
 	t.Helper()
-	dir := t.TempDir()
+	dir := c.dir
+	if dir == "" {
+		dir = t.TempDir()
+	}
 	if c.Setup != nil {
 		if err := c.Setup(dir); err != nil {
 			t.Fatalf("setting up: %v", err)
@@ -75,7 +80,7 @@ func (c Cmd) run(t testing.TB, env []string) Run {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	r := Run{Stdout: out.String(), Stderr: errs.String()}
+	r := Run{Stdout: out.String(), Stderr: errs.String(), Dir: dir}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -102,6 +107,36 @@ func (c Cmd) Recorded(t testing.TB) Run {
 	trace := filepath.Join(t.TempDir(), "run.prophet")
 	r := c.run(t, []string{"LD_PRELOAD=" + built(t, "libprophet.so"), "PROPHET_TRACE=" + trace, "PROPHET_OPTIONS=" + c.Options})
 	r.Trace = trace
+	return r
+}
+
+// Reexecuted runs it again under replayd with the trace of a recorded run, where that ran, and fails unless it was
+// identical. Its stderr is without replayd's line.
+func (c Cmd) Reexecuted(t testing.TB, rec Run) Run {
+	t.Helper()
+	list, err := os.ReadDir(rec.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		os.RemoveAll(filepath.Join(rec.Dir, e.Name()))
+	}
+	c.dir = rec.Dir
+	c.Argv = append([]string{built(t, "replayd"), "--trace", rec.Trace, "--"}, c.Argv...)
+	r := c.run(t, nil)
+	var rest []string
+	identical := false
+	for _, l := range strings.SplitAfter(r.Stderr, "\n") {
+		if strings.HasPrefix(l, "replayd: identical: ") {
+			identical = true
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	r.Stderr = strings.Join(rest, "")
+	if !identical {
+		t.Errorf("the re-execution is not identical: %s: %s", r.Status, clip(r.Stderr))
+	}
 	return r
 }
 
