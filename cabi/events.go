@@ -34,6 +34,7 @@ const (
 	TagUnseen  = 21 // V what (Unseen…), V argument, S detail
 	TagFork    = 22 // V dt, V which fork of this thread, V child's pid, V how: a child exists that may never record an event
 	TagClock   = 23 // V ticks, V CLOCK_MONOTONIC ns, V CLOCK_REALTIME ns: read together; calibrates ticks
+	TagToken   = 24 // V turn<<3|how (Token…): the token of a serial run came to this thread (shim/serial.h)
 	TagWas     = 25 // V dev, V ino, V mode, V uid, V gid, V mtime ns, S text of a link: a file before the run changed it; the KEPT or the call that follows says which
 	TagLimit   = 26 // first tag that is not defined yet
 )
@@ -89,6 +90,15 @@ const (
 	ExitAbort  = 2
 	ExitExec   = 3
 	ExitSignal = 4 // found dead by a reader; status is unknown
+)
+
+// How the token of a serial run came to a thread.
+const (
+	TokenGiven = 0
+	TokenDead  = 1 // its holder died
+	TokenSlept = 2 // its holder slept in a call that is not seen; the run is not serial here
+	TokenSpun  = 3 // its holder computed, or spun, for longer than its time; the run is not serial here
+	TokenHere  = 4 // flag: taken right here; without it, at the end of the event that follows, which took none if the number is 0
 )
 
 // Marks.

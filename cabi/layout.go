@@ -160,6 +160,7 @@ type Control struct {
 	Rooms     uint32   // which parts of the file have their space: Room…
 	Pad       uint32
 	Index     [256]byte // path of the index of the trace that this run re-executes; empty for a recording
+	Turns     uint64    // serial: times a thread took the token; TagToken has the number
 }
 
 // Replay is the head of the index that replayd makes of a trace for its re-execution: which chunks of the stream files

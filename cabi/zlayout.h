@@ -95,6 +95,7 @@
 #define PROPHET_TagUnseen 21
 #define PROPHET_TagFork 22
 #define PROPHET_TagClock 23
+#define PROPHET_TagToken 24
 #define PROPHET_TagWas 25
 #define PROPHET_TagLimit 26
 #define PROPHET_EvMore 1
@@ -123,6 +124,11 @@
 #define PROPHET_ExitAbort 2
 #define PROPHET_ExitExec 3
 #define PROPHET_ExitSignal 4
+#define PROPHET_TokenGiven 0
+#define PROPHET_TokenDead 1
+#define PROPHET_TokenSlept 2
+#define PROPHET_TokenSpun 3
+#define PROPHET_TokenHere 4
 #define PROPHET_MarkPoint 0
 #define PROPHET_MarkBegin 1
 #define PROPHET_MarkEnd 2
@@ -277,8 +283,9 @@ struct control {
 	uint32_t rooms;
 	uint32_t pad;
 	uint8_t index[256];
+	uint64_t turns;
 };
-_Static_assert(sizeof(struct control) == 736, "control");
+_Static_assert(sizeof(struct control) == 744, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -312,6 +319,7 @@ _Static_assert(offsetof(struct control, shmname) == 408, "control.ShmName");
 _Static_assert(offsetof(struct control, rooms) == 472, "control.Rooms");
 _Static_assert(offsetof(struct control, pad) == 476, "control.Pad");
 _Static_assert(offsetof(struct control, index) == 480, "control.Index");
+_Static_assert(offsetof(struct control, turns) == 736, "control.Turns");
 
 struct replayreport {
 	uint32_t uid;

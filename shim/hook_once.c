@@ -20,7 +20,10 @@ static __thread struct once *current __attribute__((tls_model("initial-exec")));
 static void run_once(void)
 {
 	struct once *me = current;
+	int took = shim_ctl.serial && shim_serial_take(1) != 0;
 	me->routine();
+	if (took)
+		shim_serial_give();
 	me->run = shim_object_next(me->o);
 }
 

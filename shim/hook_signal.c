@@ -87,6 +87,7 @@ static struct thr *enter(int sig, const siginfo_t *si, const void *context, u64 
 	u->call = t->slot->call;
 	u->sig = (u32)sig;
 	u->writing = t->writing;
+	u->token = 0;
 	t->slot->call = 0;
 	t->gate = 0;
 	if (t->mute)
@@ -101,6 +102,7 @@ static struct thr *enter(int sig, const siginfo_t *si, const void *context, u64 
 		begin_record(t, u, si);
 	else
 		shim_predict_nothing(t);
+	u->token = shim_ctl.serial && shim_serial_take(1) != 0;
 	return t;
 }
 
@@ -129,8 +131,8 @@ static void leave(struct thr *t, int sig, u64 frame)
 		shim_record_at(t, PROPHET_TagSigRet, b, (u32)(put_v(b, (u64)sig) - b));
 	}
 	shim_predict_nothing(t);
-	if (shim_ctl.serial && u->call)
-		shim_serial_give(); /* the call gave it back before it began */
+	if (u->token)
+		shim_serial_give(); /* what we interrupted did not have it */
 	if (u->call == CALL_abort)
 		shim_process_over(PROPHET_ExitAbort, SIGABRT);
 	t->slot->call = u->call;

@@ -182,6 +182,10 @@ void shim_commit(struct ev *e)
 			continue;
 		}
 		p = t->ring + (u32)pos;
+		if (unlikely(shim_ctl.serial) && (e->token != (t->token + 1) << 3 || t->token_gen != g)) {
+			p = put_v(p, PROPHET_TagToken);
+			p = put_v(p, e->token);
+		}
 		known = k->idx == (e->obj ^ g) && k->sc == sc;
 		if (likely(known)) {
 			was.seq = k->seq;
@@ -288,6 +292,11 @@ void shim_commit(struct ev *e)
 		k->f3 = e->f3;
 		if (e->seq)
 			k->seq = e->seq;
+		if (unlikely(shim_ctl.serial)) {
+			if (e->token)
+				t->token = e->token >> 3;
+			t->token_gen = g;
+		}
 		if (path) {
 			u32 n = path->n < sizeof t->path ? (u32)path->n : (u32)sizeof t->path;
 			shim_copy(t->path, path->p, n);

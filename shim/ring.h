@@ -61,12 +61,13 @@ struct thr {
 	struct thr *ended; /* next of the list of threads whose routine is over */
 	void *start, *arg; /* a new thread's routine */
 	u32 flags, begun;
+	u64 token, token_gen; /* serial: the last turn that the stream names, and genx when it did */
 	void *env; /* an environment that a vforked child needed; taken back by its parent */
 	u64 env_len;
 	struct under { /* what each running handler interrupted */
 		u64 frame, begin;
 		u32 call, sig;
-		u32 writing, pad;
+		u32 writing, token; /* token: the handler took it (serial.h) */
 	} under[UNDER_MAX];
 	u8 path[256];
 	struct key keys[PROPHET_KeySlots];
@@ -89,6 +90,7 @@ struct self {
 	u32 nfork; /* forks so far, as the parent counted */
 	u32 off; /* never record on this thread: it is ours */
 	struct slot *slot; /* where thr's ring is mapped: a forked child maps its own there */
+	u64 untold; /* serial.c: a turn that was taken before there was a stream to say it in */
 };
 extern __thread struct self shim_self __attribute__((tls_model("initial-exec"))) HIDDEN;
 extern struct control shim_ctl HIDDEN; /* page(s) that boot maps over with the file `control` */
@@ -119,7 +121,7 @@ struct ev {
 	struct expect *x; /* of a re-execution: what it is compared with */
 	u64 turn; /* of a release without a place of its own: the place that it gives up */
 	u8 *inbuf;
-	u64 outer_begin;
+	u64 token; /* serial runs: number<<3 | how of the turn that its end began, 0: none */
 	struct part part[PARTS];
 };
 enum { DATA_NONE = 0, DATA_INLINE = 1, DATA_HASH = 2, DATA_BIG = 4, DATA_PIECES = 8 /* with INLINE: data is an iovec array */ };

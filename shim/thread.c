@@ -4,7 +4,6 @@
 #include "real.h"
 #include <errno.h>
 #include <link.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -328,7 +327,7 @@ int shim_thread_boot(int argc, char **argv)
 	modules(t);
 	shim_unblock(&mask);
 	if (shim_ctl.serial)
-		shim_serial_take();
+		shim_serial_take(1);
 	return 0;
 }
 
@@ -381,7 +380,7 @@ void shim_forked(void)
 	}
 	shim_unblock(&mask);
 	if (new &&shim_ctl.serial && shim_self.thr)
-		shim_serial_take();
+		shim_serial_take(1);
 }
 
 void shim_child(void)
@@ -398,7 +397,7 @@ void shim_child(void)
 		shim_unblock(&mask);
 	}
 	if (shim_ctl.serial)
-		shim_serial_take();
+		shim_serial_take(1);
 }
 
 struct thr *shim_thread_new(struct thr *parent)
@@ -418,7 +417,7 @@ void shim_thread_begin(struct thr *t)
 	begun(t);
 	shim_unblock(&mask);
 	if (shim_ctl.serial)
-		shim_serial_take();
+		shim_serial_take(1);
 }
 
 void shim_thread_ending(struct thr *t)
@@ -719,70 +718,4 @@ void shim_process_over(u32 how, i64 status)
 	}
 	shim_run_left();
 	shim_unblock(&mask);
-}
-
-/* Serial: one token for all threads of all processes of the run. A holder that died loses it; so does one that sleeps
- * in a call that we do not see, or that computes for a second without a call, and for less where that has happened: these
- * are counted (Control.Broken), as the run is not serial there. */
-#define TOKEN_WAIT_NS 10000000
-#define TOKEN_TRIES (shim_ctl.broken ? 10u : 100u)
-
-void shim_serial_give(void)
-{
-	u32 me = (u32)sys(SYS_gettid);
-	if (__atomic_load_n(&shim_ctl.token, __ATOMIC_RELAXED) != me)
-		return;
-	__atomic_store_n(&shim_ctl.token, 0, __ATOMIC_RELEASE);
-	__atomic_add_fetch(&shim_ctl.turn, 1, __ATOMIC_RELEASE);
-	if (__atomic_load_n(&shim_ctl.waiters, __ATOMIC_ACQUIRE))
-		sys(SYS_futex, &shim_ctl.turn, FUTEX_WAKE, 1, 0, 0, 0);
-}
-
-/* Whether a thread, of any process, is waiting for something. */
-static int sleeps(u32 tid)
-{
-	char b[512], at[32];
-	struct text t;
-	long fd, r, i;
-	shim_text(&t, at, sizeof at);
-	shim_put(&t, "/proc/");
-	shim_putd(&t, tid);
-	shim_put(&t, "/stat");
-	fd = sys(SYS_openat, -100, at, 02000000 /* O_RDONLY | O_CLOEXEC */, 0);
-	if (fd < 0)
-		return 0;
-	r = sys(SYS_read, fd, b, sizeof b);
-	sys(SYS_close, fd);
-	for (i = r - 3; i > 0; i--)
-		if (b[i] == ')')
-			return b[i + 2] == 'S' || b[i + 2] == 'T' || b[i + 2] == 't' || b[i + 2] == 'Z' || b[i + 2] == 'X';
-	return 0;
-}
-
-void shim_serial_take(void)
-{
-	u32 me = (u32)sys(SYS_gettid), tries = 0, asleep = 0;
-	for (;;) {
-		u32 holder = 0, turn = __atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE);
-		struct timespec wait = {0, TOKEN_WAIT_NS};
-		long r;
-		if (__atomic_compare_exchange_n(&shim_ctl.token, &holder, me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || holder == me)
-			return;
-		__atomic_add_fetch(&shim_ctl.waiters, 1, __ATOMIC_ACQ_REL);
-		r = sys(SYS_futex, &shim_ctl.turn, FUTEX_WAIT, turn, &wait, 0, 0);
-		__atomic_sub_fetch(&shim_ctl.waiters, 1, __ATOMIC_ACQ_REL);
-		if (r != -ETIMEDOUT || __atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE) != turn) {
-			tries = asleep = 0;
-			continue;
-		}
-		asleep = sleeps(holder) ? asleep + 1 : 0;
-		if (sys(SYS_tkill, holder, 0) == -ESRCH || asleep >= 2 || ++tries >= TOKEN_TRIES) {
-			if (__atomic_compare_exchange_n(&shim_ctl.token, &holder, me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-				if (asleep >= 2 || tries >= TOKEN_TRIES)
-					__atomic_add_fetch(&shim_ctl.broken, 1, __ATOMIC_RELAXED);
-				return;
-			}
-			tries = asleep = 0;
-		}
-	}
 }

@@ -5,6 +5,7 @@
 #define SHIM_THREAD_H
 
 #include "run.h"
+#include "serial.h"
 
 HIDDEN int shim_thread_boot(int argc, char **argv); /* the main thread; from our constructor */
 HIDDEN struct thr *shim_ready_slow(u32 cls); /* see shim_ready */
@@ -21,8 +22,6 @@ HIDDEN void shim_exit_flush(u32 how, i64 status); /* the process ends, or become
 HIDDEN void shim_process_over(u32 how, i64 status); /* the same, for good */
 HIDDEN void shim_record_no_more(void); /* in this process */
 HIDDEN int shim_in_vfork(struct thr *t); /* we run in a vforked child, on its parent's state */
-HIDDEN void shim_serial_take(void);
-HIDDEN void shim_serial_give(void);
 HIDDEN u64 shim_object_new(struct thr *t, u32 type, u64 addr, const char *detail);
 HIDDEN void shim_object_say(struct thr *t, u64 id, u32 type, u64 addr, const char *detail); /* again, with what is new of it */
 

@@ -32,6 +32,7 @@ static void delay(struct ev *e)
 
 int shim_begin_special(struct ev *e)
 {
+	e->token = 0;
 	if (unlikely(e->t->re != 0)) {
 		if (e->outer_call)
 			left(e);
@@ -58,7 +59,7 @@ int shim_begin_special(struct ev *e)
 void shim_end_special(struct ev *e)
 {
 	if (shim_ctl.serial) {
-		shim_serial_take();
+		e->token = shim_serial_take(0);
 		e->end = shim_ticks();
 	}
 }

@@ -49,7 +49,7 @@ var operands = [cabi.TagLimit]string{
 	cabi.TagData: "S", cabi.TagHash: "8", cabi.TagBigData: "VV", cabi.TagThread: "VVVVV", cabi.TagProc: "VVVVVVVS",
 	cabi.TagModule: "VVVSS", cabi.TagRSS: "V", cabi.TagMark: "VVS", cabi.TagLeft: "VVV", cabi.TagLost: "VV",
 	cabi.TagLevel: "VV", cabi.TagInput: "S", cabi.TagExit: "VVVVVVVV", cabi.TagKept: "VVVVS", cabi.TagWas: "VVVVVVS", cabi.TagUnseen: "VVS",
-	cabi.TagFork: "VVVV", cabi.TagClock: "VVV",
+	cabi.TagFork: "VVVV", cabi.TagClock: "VVV", cabi.TagToken: "V",
 }
 
 var errPacked = errors.New("packed frame does not parse")

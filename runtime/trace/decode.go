@@ -361,6 +361,9 @@ func (d *Decoder) control(r *Record, tag uint64) bool {
 		n[0], n[1], n[2] = c.v(), c.v(), c.v()
 	case cabi.TagClock:
 		n[0], n[1], n[2] = c.v(), c.v(), c.v()
+	case cabi.TagToken:
+		n[0] = c.v()
+		n[0], n[1] = n[0]>>3, n[0]&7
 	default:
 		return d.fail("record tag %d is not known", tag)
 	}

@@ -38,6 +38,8 @@ var (
 	markKind   = []string{"point", "begin", "end"}
 	lostWhy    = []string{"?", "write", "ring", "thread", "signal"}
 	keptHow    = []string{"clone", "copy", "not", "failed"}
+	tokenHow    = []string{"given", "dead", "slept", "spun"}
+	tokenAt     = []string{"end", "here"}
 	unseenWhat = []string{"?", "static program", "set-uid program", "foreign program", "io_uring", "direct system call", "futex", "program with system calls of its own", "sandbox that forbids recording"}
 )
 
@@ -46,6 +48,9 @@ func ExitHow(n uint64) string    { return pick(exitHow, n) }
 func KeptHow(n uint64) string    { return pick(keptHow, n) }
 func LostWhy(n uint64) string    { return pick(lostWhy, n) }
 func UnseenWhat(n uint64) string { return pick(unseenWhat, n) }
+
+// TokenHow is how the token of a serial run came to a thread.
+func TokenHow(n uint64) string { return pick(tokenHow, n&^cabi.TokenHere) }
 
 // CallName is the name of a call, known to this version or not.
 func CallName(id uint64) string {
@@ -181,6 +186,11 @@ func (p *Printer) describe(out []item, r *Record) (string, []item) {
 		num("ticks", n[0])
 		out = append(out, item{name: "monotonic", kind: FieldTime, num: n[1]}, item{name: "realtime", kind: FieldTime, num: n[2]})
 		return "clock", out
+	case cabi.TagToken:
+		num("number", n[0])
+		word("how", TokenHow(n[1]))
+		word("at", pick(tokenAt, n[1]/cabi.TokenHere))
+		return "token", out
 	}
 	return "record" + strconv.Itoa(int(r.Tag)), out
 }

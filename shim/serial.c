@@ -1,0 +1,120 @@
+/* See serial.h. */
+#include "serial.h"
+#include "thread.h"
+#include <errno.h>
+#include <linux/futex.h>
+#include <time.h>
+
+#define LOOK_NS 10000000 /* how often a waiter looks at the holder */
+#define PATIENCE (shim_gap * (shim_ctl.broken ? 2500 : 25000)) /* shim_gap is 40 µs of ticks */
+
+/* The calling thread, by the name that it has in Control.Token; 0: a vforked child, which has its parent's. */
+static u32 myself(void)
+{
+	struct thr *t = shim_self.thr;
+	u32 me = (u32)sys(SYS_gettid);
+	return t && t->begun && t->vfork && me != t->tid ? 0 : me;
+}
+
+void shim_serial_give(void)
+{
+	u32 me = myself();
+	if (!me || __atomic_load_n(&shim_ctl.token, __ATOMIC_RELAXED) != me)
+		return;
+	__atomic_store_n(&shim_ctl.token, 0, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&shim_ctl.turn, 1, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&shim_ctl.waiters, __ATOMIC_ACQUIRE))
+		sys(SYS_futex, &shim_ctl.turn, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+/* Whether a thread, of any process, is waiting for something. */
+static int sleeps(u32 tid)
+{
+	char b[512], at[32];
+	struct text t;
+	long fd, r, i;
+	shim_text(&t, at, sizeof at);
+	shim_put(&t, "/proc/");
+	shim_putd(&t, tid);
+	shim_put(&t, "/stat");
+	fd = sys(SYS_openat, -100, at, 02000000 /* O_RDONLY | O_CLOEXEC */, 0);
+	if (fd < 0)
+		return 0;
+	r = sys(SYS_read, fd, b, sizeof b);
+	sys(SYS_close, fd);
+	for (i = r - 3; i > 0; i--)
+		if (b[i] == ')')
+			return b[i + 2] == 'S' || b[i + 2] == 'T' || b[i + 2] == 't' || b[i + 2] == 'Z' || b[i + 2] == 'X';
+	return 0;
+}
+
+/* A child that has no stream yet says its turn when it has one: the token is still its own then. */
+static void tell(void)
+{
+	struct self *me = &shim_self;
+	struct thr *t = me->thr;
+	u8 b[16], *p;
+	if (!me->untold || !t || !t->begun || !shim_wiped->alive || t->mute)
+		return;
+	p = put_v(b, PROPHET_TagToken);
+	p = put_v(p, me->untold);
+	t->token = me->untold >> 3;
+	me->untold = 0;
+	t->token_gen = 0; /* whatever is said between this and the next event */
+	shim_record(t, b, (u32)(p - b));
+}
+
+static u64 took(u32 how, int here)
+{
+	u64 turn = __atomic_add_fetch(&shim_ctl.turns, 1, __ATOMIC_RELAXED) << 3 | how;
+	if (here) {
+		shim_self.untold = turn | PROPHET_TokenHere;
+		tell();
+	}
+	return turn;
+}
+
+u64 shim_serial_take(int here)
+{
+	u32 me = myself(), asleep = 0, seen = 0;
+	u64 since = 0;
+	if (!me)
+		return 0;
+	for (;;) {
+		u32 holder = 0, how, turn = __atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE);
+		struct timespec wait = {0, LOOK_NS};
+		if (__atomic_compare_exchange_n(&shim_ctl.token, &holder, me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return took(PROPHET_TokenGiven, here);
+		if (holder == me) {
+			tell();
+			return 0;
+		}
+		/* Signals may end each wait early, so patience is measured, not counted. */
+		if (!since || turn != seen) {
+			since = shim_ticks();
+			seen = turn;
+			asleep = 0;
+		}
+		__atomic_add_fetch(&shim_ctl.waiters, 1, __ATOMIC_ACQ_REL);
+		sys(SYS_futex, &shim_ctl.turn, FUTEX_WAIT, turn, &wait, 0, 0);
+		__atomic_sub_fetch(&shim_ctl.waiters, 1, __ATOMIC_ACQ_REL);
+		if (__atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE) != turn || shim_ticks() - since < shim_gap * 250 * (asleep + 1))
+			continue;
+		asleep = sleeps(holder) ? asleep + 1 : 0;
+		if (sys(SYS_tkill, holder, 0) == -ESRCH)
+			how = PROPHET_TokenDead;
+		else if (asleep >= 2)
+			how = PROPHET_TokenSlept;
+		else if (shim_ticks() - since >= PATIENCE)
+			how = PROPHET_TokenSpun;
+		else
+			continue;
+		if (__atomic_compare_exchange_n(&shim_ctl.token, &holder, me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			__atomic_add_fetch(&shim_ctl.turn, 1, __ATOMIC_RELEASE); /* for who waits: the holder is another */
+			if (how != PROPHET_TokenDead)
+				__atomic_add_fetch(&shim_ctl.broken, 1, __ATOMIC_RELAXED);
+			return took(how, here);
+		}
+		since = 0;
+	}
+}

@@ -1,0 +1,29 @@
+/* Serial: one token for all threads of all processes of the run. A thread has it from the end of one event to the begin
+ * of its next, so what lies between two events of a thread overlaps with nothing of any other. Calls happen without it.
+ *
+ * Each time that a thread takes the token is a turn, numbered over the whole run (Control.Turns). A thread takes it at
+ *
+ *	its begin (of a thread, of a program, of a forked child: before its first instruction)
+ *	the end of each event
+ *	the begin of a signal handler that interrupted it without the token, and of a pthread_once routine
+ *
+ * and gives it back when an event begins, when such a handler or routine returns, and at its end. A vforked child runs with
+ * its parent's token and takes none. So the stream says when turns change, and TagToken which number a turn had: the record
+ * stands before the event whose end took it, and for the other places right there (TokenHere). An event without a record
+ * took the number after the last one that its stream names; one that took none, as it had the token, has a record that says 0.
+ * A handler's records come before the event that it interrupted, so numbers may go back there. A number that no stream
+ * has belongs to a thread that was killed before it could say so.
+ *
+ * A holder that died loses the token; so does one that sleeps in a call that we do not see, or that goes on for a second
+ * without an event, and for a tenth of that once it has happened. These last two are marked in the record (TokenSlept,
+ * TokenSpun) and counted (Control.Broken): the holder goes on while another runs, up to its next event.
+ */
+#ifndef SHIM_SERIAL_H
+#define SHIM_SERIAL_H
+
+#include "ring.h"
+
+HIDDEN u64 shim_serial_take(int here); /* number<<3 | how; 0: it was ours already. here: not at the end of an event */
+HIDDEN void shim_serial_give(void);
+
+#endif

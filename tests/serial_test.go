@@ -1,0 +1,102 @@
+package tests
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"prophet/cabi"
+	"prophet/runtime/trace"
+)
+
+// turns are the numbers that each turn of a serial run had, as the streams say them (shim/serial.h).
+type turns struct {
+	owner  map[uint64]string // number: thread
+	begin  map[uint64]uint64 // number: ticks when it began, where an event says so
+	broken map[uint64]int    // how it came: number of records
+	last   uint64
+}
+
+func turnsOf(t *testing.T, f *Found) *turns {
+	t.Helper()
+	s := &turns{owner: map[uint64]string{}, begin: map[uint64]uint64{}, broken: map[uint64]int{}}
+	take := func(n uint64, name string) {
+		if was, ok := s.owner[n]; ok && !t.Failed() {
+			t.Errorf("turn %d is %s's and %s's", n, was, name)
+		}
+		s.owner[n] = name
+		s.last = max(s.last, n)
+	}
+	for _, th := range f.Trace.Threads {
+		it := f.Trace.Iter(th)
+		var rec trace.Record
+		var turn, said uint64
+		explicit := false
+		for it.Next(&rec) == nil {
+			switch {
+			case rec.Tag == cabi.TagToken:
+				s.broken[rec.Nums[1]&^cabi.TokenHere]++
+				if rec.Nums[1]&cabi.TokenHere == 0 {
+					said, explicit = rec.Nums[0], true
+					continue
+				}
+				turn = rec.Nums[0]
+				take(turn, th.Name)
+			case rec.Tag == trace.TagEvent:
+				if explicit {
+					explicit = false
+					if said == 0 {
+						continue
+					}
+					turn = said
+				} else {
+					turn++
+				}
+				take(turn, th.Name)
+				if rec.Timed {
+					s.begin[turn] = rec.End
+				}
+			}
+		}
+	}
+	return s
+}
+
+// The streams of a serial run say who had the token after whom: each number is one thread's, and none is missing.
+func TestSerialTurns(t *testing.T) {
+	t.Parallel()
+	for _, argv := range [][]string{
+		{prog(t, "racy"), "2", "3", "1000"},
+		{prog(t, "threads")},
+		{prog(t, "processes")},
+		{prog(t, "storm")},
+		{prog(t, "forks")},
+		{prog(t, "jump")},
+		{prog(t, "throw")},
+		{prog(t, "many"), "50"},
+		{"bash", "-c", "seq 1000 | sort -n | (sleep 0.1; cat) | tail -1; echo x | xargs -n1 sh -c 'exit 3'; echo $?"},
+		{"python3", "-c", "import threading, subprocess, queue\nq = queue.Queue()\nts = [threading.Thread(target=lambda: [q.put(i) for i in range(50)]) for _ in range(4)]\n[t.start() for t in ts]\n[t.join() for t in ts]\nprint(q.qsize(), subprocess.run(['true']).returncode)"},
+	} {
+		t.Run(filepath.Base(argv[0]), func(t *testing.T) {
+			t.Parallel()
+			r := Cmd{Argv: argv, Options: "serial", Timeout: time.Minute}.Recorded(t)
+			f := sound(t, r.Trace)
+			s := turnsOf(t, f)
+			missing := 0
+			for n := uint64(1); n <= s.last; n++ {
+				if _, ok := s.owner[n]; !ok {
+					if missing++; missing < 4 {
+						t.Errorf("nobody had turn %d of %d", n, s.last)
+					}
+				}
+				if b, c := s.begin[n-1], s.begin[n]; b > c && c != 0 && !t.Failed() {
+					t.Errorf("turn %d began at %d, the one after it at %d", n-1, b, c)
+				}
+			}
+			if missing > 0 {
+				t.Errorf("%d of %d turns are missing", missing, s.last)
+			}
+			t.Logf("%s: %d turns, %v", r.Status, s.last, s.broken)
+		})
+	}
+}
