@@ -5,7 +5,8 @@
 #include <linux/futex.h>
 #include <time.h>
 
-#define LOOK_NS 10000000 /* how often a waiter looks at the holder */
+#define LOOK_NS 100000 /* a waiter looks first after this time whether the holder is dead, then after longer ones up to */
+#define LOOK_NS_MAX 10000000
 #define PATIENCE (shim_gap * (shim_ctl.broken ? 2500 : 25000)) /* shim_gap is 40 µs of ticks */
 
 /* The calling thread, by the name that it has in Control.Token; 0: a vforked child, which has its parent's. */
@@ -76,13 +77,13 @@ static u64 took(u32 how, int here)
 
 u64 shim_serial_take(int here)
 {
-	u32 me = myself(), asleep = 0, seen = 0;
+	u32 me = myself(), asleep = 0, seen = 0, look = LOOK_NS;
 	u64 since = 0;
 	if (!me)
 		return 0;
 	for (;;) {
 		u32 holder = 0, how, turn = __atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE);
-		struct timespec wait = {0, LOOK_NS};
+		struct timespec wait = {0, look};
 		if (__atomic_compare_exchange_n(&shim_ctl.token, &holder, me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return took(PROPHET_TokenGiven, here);
 		if (holder == me) {
@@ -94,13 +95,16 @@ u64 shim_serial_take(int here)
 			since = shim_ticks();
 			seen = turn;
 			asleep = 0;
+			look = wait.tv_nsec = LOOK_NS;
 		}
 		__atomic_add_fetch(&shim_ctl.waiters, 1, __ATOMIC_ACQ_REL);
 		sys(SYS_futex, &shim_ctl.turn, FUTEX_WAIT, turn, &wait, 0, 0);
 		__atomic_sub_fetch(&shim_ctl.waiters, 1, __ATOMIC_ACQ_REL);
-		if (__atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE) != turn || shim_ticks() - since < shim_gap * 250 * (asleep + 1))
+		if (__atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE) != turn)
 			continue;
-		asleep = sleeps(holder) ? asleep + 1 : 0;
+		look = look * 2 < LOOK_NS_MAX ? look * 2 : LOOK_NS_MAX;
+		if (shim_ticks() - since >= shim_gap * 250 * (asleep + 1))
+			asleep = sleeps(holder) ? asleep + 1 : 0;
 		if (sys(SYS_tkill, holder, 0) == -ESRCH)
 			how = PROPHET_TokenDead;
 		else if (asleep >= 2)

@@ -12,7 +12,7 @@
  * stands before the event whose end took it, and for the other places right there (TokenHere). An event without a record
  * took the number after the last one that its stream names; one that took none, as it had the token, has a record that says 0.
  * A handler's records come before the event that it interrupted, so numbers may go back there. A number that no stream
- * has belongs to a thread that was killed before it could say so.
+ * has belongs to a thread that was killed, or jumped away, before it could say so.
  *
  * A holder that died loses the token; so does one that sleeps in a call that we do not see, or that goes on for a second
  * without an event, and for a tenth of that once it has happened. These last two are marked in the record (TokenSlept,

@@ -31,6 +31,7 @@ type Summary struct {
 	Lost      []Count
 	Signals   int64
 	Marks     int64
+	Preempted int64 // times that a serial run was not serial
 	PeakPages uint64
 	Cover     trace.Cover
 	Root      *Exit // how the first process ended; nil when it did not tell
@@ -123,6 +124,7 @@ type part struct {
 	write   uint64
 	signals int64
 	marks   int64
+	preempt int64
 	unknown int64
 	peak    uint64
 	nap     uint64 // ticks: longer calls are not running
@@ -321,6 +323,10 @@ func (p *part) control(r *trace.Record) {
 		if len(p.kept) < maxNames {
 			p.kept = append(p.kept, Kept{string(r.Text[0]), n[2], n[3]})
 		}
+	case cabi.TagToken:
+		if how := n[1] &^ cabi.TokenHere; how == cabi.TokenSlept || how == cabi.TokenSpun {
+			p.preempt++
+		}
 	case cabi.TagUnseen:
 		what := trace.UnseenWhat(n[0])
 		if len(r.Text[0]) > 0 {
@@ -393,6 +399,7 @@ func (s *Summary) take(p *part, t *trace.Trace, waits map[objKey]*Wait, exits ma
 	s.Hashes += p.hashes
 	s.Signals += p.signals
 	s.Marks += p.marks
+	s.Preempted += p.preempt
 	s.PeakPages = max(s.PeakPages, p.peak)
 	s.Points = append(s.Points, p.points...)
 	s.Kept = append(s.Kept, p.kept[:min(len(p.kept), max(0, maxNames-len(s.Kept)))]...)
@@ -494,7 +501,7 @@ func (s *Summary) Duration(c *trace.Clock) int64 { return c.NS(s.End - s.Start) 
 // Totals is what meta.json keeps of it.
 func (s *Summary) Totals() *trace.Totals {
 	t := &trace.Totals{Processes: s.Processes, Threads: s.Threads, Events: s.Events, ByClass: map[string]int64{}, Chunks: s.Chunks,
-		Bytes: s.Bytes, InputBytes: s.Inputs, HashBytes: s.Hashes, Damaged: s.Damaged, PerEvent: s.PerEvent()}
+		Bytes: s.Bytes, InputBytes: s.Inputs, HashBytes: s.Hashes, Damaged: s.Damaged, PerEvent: s.PerEvent(), Preempted: s.Preempted}
 	for c, n := range s.ByClass {
 		if n > 0 {
 			t.ByClass[cabi.Class(c).String()] = n

@@ -82,6 +82,7 @@ type Totals struct {
 	KeptBytes   int64            `json:"kept_bytes"`
 	Lost        uint64           `json:"lost"`
 	Damaged     int              `json:"damaged"`
+	Preempted   int64            `json:"serial_preempted,omitempty"` // times that the token was taken from a thread that ran or slept on: not serial there
 	PerEvent    float64          `json:"bytes_per_event"`
 	PackedBytes int64            `json:"packed_bytes,omitempty"`
 }

@@ -38,8 +38,8 @@ var (
 	markKind   = []string{"point", "begin", "end"}
 	lostWhy    = []string{"?", "write", "ring", "thread", "signal"}
 	keptHow    = []string{"clone", "copy", "not", "failed"}
-	tokenHow    = []string{"given", "dead", "slept", "spun"}
-	tokenAt     = []string{"end", "here"}
+	tokenHow   = []string{"given", "dead", "slept", "spun"}
+	tokenAt    = []string{"end", "here"}
 	unseenWhat = []string{"?", "static program", "set-uid program", "foreign program", "io_uring", "direct system call", "futex", "program with system calls of its own", "sandbox that forbids recording"}
 )
 

@@ -163,7 +163,7 @@ func infoText(w io.Writer, t *trace.Trace, s *summary.Summary, live bool, top in
 			trace.Clean(m.Machine.Arch), plural(m.Machine.CPUs, "CPU"), bytesText(m.Machine.MemoryBytes))
 	}
 	line("time", "%s, %s, %s%s", nsText(s.Duration(&t.Clock)), plural(s.Processes, "process"), plural(s.Threads, "thread"), ending(t, s, live))
-	line("recorded", "inputs %s, level %s%s", trace.Clean(m.Options.Inputs), trace.Clean(m.Options.Level), modes(m))
+	line("recorded", "inputs %s, level %s%s", trace.Clean(m.Options.Inputs), trace.Clean(m.Options.Level), modes(m, s))
 	line("events", "%s%s", grouped(s.Events), extras(s))
 	for c, n := range s.ByClass {
 		if n > 0 {
@@ -228,10 +228,13 @@ func ending(t *trace.Trace, s *summary.Summary, live bool) string {
 	return out
 }
 
-func modes(m *trace.Meta) string {
+func modes(m *trace.Meta, s *summary.Summary) string {
 	out := ""
 	if m.Options.Serial {
 		out += ", serial"
+	}
+	if s.Preempted > 0 {
+		out += fmt.Sprintf(" but for %s (threads that ran or slept for long between two calls)", plural(int(s.Preempted), "pre-emption"))
 	}
 	if m.Options.Flight > 0 {
 		out += ", flight recorder of " + bytesText(m.Options.Flight)
