@@ -75,6 +75,19 @@ int shim_wake_go(void)
 	return 0;
 }
 
+/* Whether a path, or one of a list of paths, is of a file of our name. */
+static int names_us(const char *s)
+{
+	static const char name[] = "libprophet.so";
+	const char *at;
+	for (; s && *s; s++) {
+		at = s + sizeof name - 1;
+		if (shim_starts(s, name) && (!*at || *at == ':' || *at == ' '))
+			return 1;
+	}
+	return 0;
+}
+
 /* Whether the program's calls reach us: we stand before the C library only when we were preloaded. */
 static int preloaded(void)
 {
@@ -89,6 +102,22 @@ static int preloaded(void)
 		if (shim_starts(base, "libc.so."))
 			return 0;
 	}
+	return 0;
+}
+
+/* Whether the program itself names us among what it needs: then it calls us, which does not mean that it wants to be
+ * recorded. */
+static int needed(void)
+{
+	const struct link_map *m = _r_debug.r_map;
+	const ElfW(Dyn) * d;
+	const char *text = 0;
+	for (d = m->l_ld; d && d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_STRTAB)
+			text = (const char *)(d->d_un.d_ptr < m->l_addr ? m->l_addr + d->d_un.d_ptr : d->d_un.d_ptr);
+	for (d = m->l_ld; d && text && d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_NEEDED && names_us(text + d->d_un.d_val))
+			return 1;
 	return 0;
 }
 
@@ -124,11 +153,11 @@ __attribute__((constructor(101))) static void boot(int argc, char **argv, char *
 	go_argv = argv;
 	go_envp = envp;
 	shim_scope_fix();
-	if (!preloaded() || getauxval(AT_SECURE)) {
+	our_path();
+	if (!preloaded() || getauxval(AT_SECURE) || (needed() && !names_us(shim_getenv(envp, "LD_PRELOAD")))) {
 		shim_run.state = RUN_OFF;
 		return;
 	}
-	our_path();
 	if (shim_run_open(envp, argc, argv) || shim_thread_boot(argc, argv)) {
 		shim_run.state = RUN_OFF;
 		return;

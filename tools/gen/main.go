@@ -19,6 +19,7 @@ var files = []file{
 	{"cabi/zlayout.h", layout},
 	{"cabi/zcalls.h", callIDs},
 	{"cabi/zcallnames.h", callNames},
+	{"cabi/zrows.h", rows},
 	{"shim/zwrap.c", wrappers},
 	{"shim/zreplay.h", replay},
 	{"shim/zexports_amd64.map", exportsAMD64},
