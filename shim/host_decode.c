@@ -296,7 +296,7 @@ static const char layout[][10] = {
     [PROPHET_TagData] = "s",	    [PROPHET_TagHash] = "h",	   [PROPHET_TagBigData] = "vv",	   [PROPHET_TagInput] = "s",	  [PROPHET_TagThread] = "vvvvv",
     [PROPHET_TagProc] = "vvvvvvvs", [PROPHET_TagModule] = "vvvss", [PROPHET_TagRSS] = "v",	   [PROPHET_TagMark] = "tvs",	  [PROPHET_TagLeft] = "tvv",
     [PROPHET_TagLost] = "vv",	    [PROPHET_TagLevel] = "av",	   [PROPHET_TagExit] = "tvzvvvvv", [PROPHET_TagKept] = "vvvvs",	  [PROPHET_TagUnseen] = "vvs",
-    [PROPHET_TagFork] = "tvvv",	    [PROPHET_TagClock] = "vvv",
+    [PROPHET_TagFork] = "tvvv",	    [PROPHET_TagClock] = "vvv",	   [PROPHET_TagWas] = "vvvvvvs",
 };
 
 _Static_assert(sizeof layout / sizeof *layout == PROPHET_TagLimit, "each tag has its layout");

@@ -86,10 +86,11 @@ static int set_level(u32 level)
 	if (shim_run.state != RUN_ON || shim_ctl.ended)
 		return -ENOTSUP;
 	was = __atomic_exchange_n(&shim_ctl.level, level, __ATOMIC_ACQ_REL);
-	shim_ctl.fast = shim_ctl.serial || shim_ctl.delayed ? 0 : level;
+	shim_ctl.fast = shim_ctl.serial || shim_ctl.delayed || *shim_ctl.index ? 0 : level;
 	if (was == level)
 		return 0;
-	say_level(level);
+	if (!*shim_ctl.index)
+		say_level(level);
 	return 1;
 }
 
