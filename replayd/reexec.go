@@ -34,6 +34,9 @@ type reexec struct {
 	cmd   *exec.Cmd
 }
 
+// tidMax is the largest number that the kernel gives.
+const tidMax = 1 << 22
+
 // stallAfter is how long nothing may happen in a world in which every thread waits.
 const stallAfter = 3 * time.Second
 
@@ -184,8 +187,12 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 		case <-ended:
 			return r.verdict()
 		case <-ctx.Done():
+			s, err := r.state()
 			r.kill(ended)
-			return run.StatusOurs, errors.New("interrupted")
+			if err != nil {
+				return run.StatusOurs, err
+			}
+			return run.StatusOurs, errors.New("interrupted: " + s.Stall(r.t))
 		case <-tick.C:
 		}
 		if r.reported() {
@@ -212,8 +219,8 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 func (r *reexec) kill(ended <-chan struct{}) {
 	if s, err := r.state(); err == nil {
 		for i := range s.Threads {
-			if tid := int(s.Threads[i].Now); tid > 0 {
-				unix.Kill(tid, unix.SIGKILL)
+			if tid := s.Threads[i].Now; tid > 1 && tid <= tidMax { // what else stands there is no thread: never -1
+				unix.Kill(int(tid), unix.SIGKILL)
 			}
 		}
 	}

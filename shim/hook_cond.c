@@ -35,14 +35,14 @@ struct left {
 	pthread_mutex_t *m;
 };
 
-static void (*cleanup_push)(struct _pthread_cleanup_buffer *, void (*)(void *), void *);
+void (*shim_cleanup_push)(struct _pthread_cleanup_buffer *, void (*)(void *), void *);
 static void (*cleanup_pop)(struct _pthread_cleanup_buffer *, int);
 
 __attribute__((constructor(102))) static void find_cleanup(void)
 {
 	cleanup_pop = (__typeof__(cleanup_pop))shim_find("_pthread_cleanup_pop", 0);
 	if (cleanup_pop)
-		cleanup_push = (__typeof__(cleanup_push))shim_find("_pthread_cleanup_push", 0);
+		shim_cleanup_push = (__typeof__(shim_cleanup_push))shim_find("_pthread_cleanup_push", 0);
 }
 
 /* The wait is being left. By cancellation the mutex is held again; by a jump out of a signal handler it is not. */
@@ -66,8 +66,8 @@ static inline int wait_begin(struct left *l, u32 call, void *c, pthread_mutex_t 
 	e->f1 = (u64)c;
 	e->f2 = shim_mutex_name(e->t, m, mine(e->t, m));
 	l->m = m;
-	if (cleanup_push)
-		cleanup_push(&l->buf, was_left, l);
+	if (shim_cleanup_push)
+		shim_cleanup_push(&l->buf, was_left, l);
 	return 1;
 }
 
@@ -82,7 +82,7 @@ static inline int wait_begin_cond(struct left *l, u32 call, pthread_cond_t *c, p
 static inline int wait_end(struct left *l, int r, int err)
 {
 	struct ev *e = &l->e;
-	if (cleanup_push)
+	if (shim_cleanup_push)
 		cleanup_pop(&l->buf, 0);
 	shim_end(e, WRAP_BLOCK);
 	e->ret = err;

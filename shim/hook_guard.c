@@ -5,6 +5,7 @@
  * The C++ library may have been loaded by dlopen, out of our sight, and may go away again. Then we do what its ABI
  * says ourselves, as the GNU library does it on Linux, so that guards of both are understood by both.
  */
+#include "replay.h"
 #include "steps_sync.h"
 #include <linux/futex.h>
 
@@ -40,15 +41,28 @@ static void leave(guard_t *g, u32 as)
 		sys(SYS_futex, g, FUTEX_WAKE, 0x7fffffff, 0, 0, 0);
 }
 
+/* The GNU library's own would wait by calls that pass through us, as many as it happens to need. Others are called:
+ * what their guards look like is their affair. */
+static int as_gnu(void)
+{
+	static u32 known; /* 0 not yet, 1 yes, 2 no */
+	u32 k = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	if (!k) {
+		k = shim_from(CALL___cxa_guard_acquire, "libstdc++.so.") ? 1 : 2;
+		__atomic_store_n(&known, k, __ATOMIC_RELAXED);
+	}
+	return k == 1;
+}
+
 static int real_acquire(guard_t *g)
 {
-	int (*f)(guard_t *) = (int (*)(guard_t *))shim_real_maybe(CALL___cxa_guard_acquire);
+	int (*f)(guard_t *) = as_gnu() ? 0 : (int (*)(guard_t *))shim_real_maybe(CALL___cxa_guard_acquire);
 	return f ? f(g) : acquire(g);
 }
 
 static void real_leave(guard_t *g, u32 call, u32 as)
 {
-	void (*f)(guard_t *) = (void (*)(guard_t *))shim_real_maybe(call);
+	void (*f)(guard_t *) = as_gnu() ? 0 : (void (*)(guard_t *))shim_real_maybe(call);
 	if (f)
 		f(g);
 	else
@@ -65,6 +79,8 @@ EXPORT int __cxa_guard_acquire(guard_t *g)
 	if (*(u32 *)g & PENDING)
 		e.note |= PROPHET_NoteWaited;
 	o = shim_object(e.t, PROPHET_ObjGuard, g);
+	if (unlikely(shim_index != 0))
+		shim_re_guard(g);
 	r = real_acquire(g);
 	shim_end(&e, WRAP_BLOCK);
 	if (r && o->seen) {

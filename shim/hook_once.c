@@ -79,7 +79,8 @@ EXPORT int pthread_once(pthread_once_t *control, void (*routine)(void))
 {
 	struct thr *t = sync_quick();
 	struct object_entry *o;
-	if (unlikely(!t || !(__atomic_load_n(control, __ATOMIC_ACQUIRE) & DONE)))
+	/* An unwinder that begins comes here first: what it unwinds is said to be left. */
+	if (unlikely(!t || !(__atomic_load_n(control, __ATOMIC_ACQUIRE) & DONE) || t->slot->call))
 		return once_event(CALL_pthread_once, control, routine, CALLER());
 	o = shim_object(t, PROPHET_ObjOnce, control);
 	sync_event(t, CALL_pthread_once, CALLER(), o->id, (u64)control, o->seq, 0, shim_ticks());

@@ -194,13 +194,13 @@ void shim_cancels(void)
 		__atomic_store_n(&shim_direct[i], 0, __ATOMIC_RELAXED);
 }
 
-static int is_libc(const struct link_map *m)
+static int is_file(const struct link_map *m, const char *name)
 {
 	const char *c = m->l_name, *base = c;
 	for (; *c; c++)
 		if (*c == '/')
 			base = c + 1;
-	return shim_starts(base, "libc.so.");
+	return shim_starts(base, name);
 }
 
 /* Names and versions without a pointer: an IFUNC resolver of another library may call us before we are relocated. */
@@ -235,12 +235,19 @@ void *shim_resolve_maybe(u32 call)
 	void *f = find(text + call_name[call].name, text + call_name[call].version, &in);
 	if (f) {
 		__atomic_store_n(&shim_real_table[call], f, __ATOMIC_RELAXED);
-		if (is_libc(in) && !__atomic_load_n(&cancels, __ATOMIC_SEQ_CST))
+		if (is_file(in, "libc.so.") && !__atomic_load_n(&cancels, __ATOMIC_SEQ_CST))
 			__atomic_store_n(&shim_direct[call], 1, __ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&cancels, __ATOMIC_SEQ_CST))
 			__atomic_store_n(&shim_direct[call], 0, __ATOMIC_RELAXED);
 	}
 	return f;
+}
+
+int shim_from(u32 call, const char *library)
+{
+	const char *text = (const char *)&call_text;
+	const struct link_map *in;
+	return !find(text + call_name[call].name, text + call_name[call].version, &in) || is_file(in, library);
 }
 
 void *shim_lookup(u32 call)

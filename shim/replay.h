@@ -65,6 +65,16 @@ static inline struct expect *shim_re_of(u32 call)
 	return x && x->call == call && x->kind == EXPECT_EVENT ? x : 0;
 }
 
+HIDDEN struct expect *shim_re_ahead(u32 call, u64 obj); /* the next event of that call, at that object if one is given; NULL: none is near */
+
+/* The same, or the record that the call was left. */
+static inline struct expect *shim_re_under_way(u32 call)
+{
+	struct thr *t = shim_self.thr;
+	struct expect *x = t && t->re ? t->re->x : 0;
+	return x && x->call == call && (x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT) ? x : 0;
+}
+
 /* The real function behind a stand-in. */
 HIDDEN void *shim_true(u32 call);
 #define TRUE(name) ((__typeof__(&name))shim_true(CALL_##name))
@@ -82,6 +92,7 @@ typedef u64 (*turn_fn)(const void *object, const struct expect *x);
 #define TURN_FAR 1000
 HIDDEN void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_fn ready, const void *object);
 HIDDEN void shim_turn_next(u64 name, u64 place); /* the place is taken: whoever waits for the one after */
+HIDDEN void shim_re_guard(const void *guard); /* before a static is initialised, or found to be */
 HIDDEN void shim_turn_all(u64 name); /* whoever waits at it looks again */
 
 static inline struct replayturn *shim_turn_bucket(u64 name)

@@ -6,6 +6,7 @@
 #include "steps_sync.h"
 #include <semaphore.h>
 #include <threads.h>
+#include <unistd.h>
 
 /* The places taken so far at an object that has an entry. */
 static u64 entry_away(const void *object, const struct expect *x)
@@ -104,30 +105,69 @@ MTX(mtx_lock, (mtx_t * m), (m))
 MTX(mtx_trylock, (mtx_t * m), (m))
 MTX(mtx_timedlock, (mtx_t *restrict m, const struct timespec *restrict until), (m, until))
 
-/* One that was cancelled is really waited in until it is cancelled again. */
-static int waits(struct expect *x, pthread_cond_t *c, pthread_mutex_t *m)
+static void lets_go(const struct expect *x, pthread_mutex_t *m)
 {
-	u64 name = x->f2;
+	u64 place = m->__data.__kind & MUTEX_ROBUST ? 0 : mutex_words(m)->seq & MUTEX_SEQ;
+	TRUE(pthread_mutex_unlock)(m);
+	if (place)
+		shim_turn_next(x->f2, place);
+	else
+		shim_turn_all(x->f2);
+}
+
+static void locks_again(const struct expect *x, pthread_mutex_t *m)
+{
+	mutex_turn(shim_self.thr, x, m, x->f2);
+	TRUE(pthread_mutex_lock)(m);
+}
+
+struct cancelled {
+	struct _pthread_cleanup_buffer buf;
+	const struct expect *x;
+	pthread_mutex_t *m;
+};
+
+static void by_cancellation(void *p)
+{
+	struct cancelled *c = p;
+	locks_again(c->x, c->m);
+}
+
+/* Waits to be cancelled. What the C library does then, lock the mutex before the clean-up handlers run, is done in its turn. */
+static NOINLINE void waits_for_cancellation(struct expect *x, pthread_mutex_t *m)
+{
+	struct cancelled c;
+	c.x = x;
+	c.m = m;
+	if (shim_cleanup_push)
+		shim_cleanup_push(&c.buf, by_cancellation, &c);
+	lets_go(x, m);
+	for (;;)
+		TRUE(pause)();
+}
+
+static int waits(struct expect *x, u32 call, pthread_mutex_t *m)
+{
+	if (x->kind == EXPECT_LEFT) /* cancelled; unwinding took calls before the event could be written */
+		x = shim_re_ahead(call, 0);
+	if (!x)
+		for (;;)
+			TRUE(pause)();
 	if (x->ret == ECANCELED)
-		return TRUE(pthread_cond_wait)(c, m);
+		waits_for_cancellation(x, m);
 	if (!x->seq)
 		return (int)x->ret;
-	{
-		u64 place = mutex_words(m)->seq & MUTEX_SEQ;
-		TRUE(pthread_mutex_unlock)(m);
-		shim_turn_next(name, place);
-	}
-	mutex_turn(shim_self.thr, x, m, name);
-	TRUE(pthread_mutex_lock)(m);
+	lets_go(x, m);
+	locks_again(x, m);
 	return (int)x->ret;
 }
 
-#define WAIT(name, params, args, turned)                                           \
-	static int re_##name params                                                \
-	{                                                                          \
-		struct expect *x = shim_re_of(CALL_##name);                        \
-		return x ? turned(waits(x, (void *)c, (void *)m)) : TRUE(name) args; \
-	}                                                                          \
+#define WAIT(name, params, args, turned)                                                  \
+	static int re_##name params                                                       \
+	{                                                                                 \
+		struct expect *x = shim_re_under_way(CALL_##name);                        \
+		return x ? turned(waits(x, CALL_##name, (void *)m)) : ((int (*) params)shim_true(CALL_##name))args; \
+	}                                                                                 \
 	STANDIN(name, re_##name)
 WAIT(pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t *m), (c, m), )
 WAIT(pthread_cond_timedwait, (pthread_cond_t * c, pthread_mutex_t *m, const struct timespec *until), (c, m, until), )
@@ -135,16 +175,25 @@ WAIT(pthread_cond_clockwait, (pthread_cond_t * c, pthread_mutex_t *m, clockid_t 
 WAIT(cnd_wait, (cnd_t * c, mtx_t *m), (c, m), thrd)
 WAIT(cnd_timedwait, (cnd_t *restrict c, mtx_t *restrict m, const struct timespec *restrict until), (c, m, until), thrd)
 
+#if SHIM_OLD_COND
+WAIT(pthread_cond_wait_GLIBC_2_2_5, (void *c, pthread_mutex_t *m), (c, m), )
+WAIT(pthread_cond_timedwait_GLIBC_2_2_5, (void *c, pthread_mutex_t *m, const struct timespec *until), (c, m, until), )
+#endif
+
 /* Nobody waits there, but for a thread that is to be cancelled, which no signal may wake. */
 #define WAKE(name, type, turned)                                        \
 	static int re_##name(type *c)                                   \
 	{                                                               \
 		struct expect *x = shim_re_of(CALL_##name);             \
-		return x ? turned((int)x->ret) : TRUE(name)(c);         \
+		return x ? turned((int)x->ret) : ((int (*)(type *))shim_true(CALL_##name))(c); \
 	}                                                               \
 	STANDIN(name, re_##name)
 WAKE(pthread_cond_signal, pthread_cond_t, )
 WAKE(pthread_cond_broadcast, pthread_cond_t, )
+#if SHIM_OLD_COND
+WAKE(pthread_cond_signal_GLIBC_2_2_5, void, )
+WAKE(pthread_cond_broadcast_GLIBC_2_2_5, void, )
+#endif
 WAKE(cnd_signal, cnd_t, thrd)
 WAKE(cnd_broadcast, cnd_t, thrd)
 
@@ -269,6 +318,23 @@ static int re_sem_getvalue(sem_t *s, int *value)
 }
 STANDIN(sem_getvalue, re_sem_getvalue)
 
+/* A thread that was found ended is waited for; one that was not is not asked. */
+static int joined(struct expect *x, pthread_t th, void **value)
+{
+	return x->ret ? (int)x->ret : TRUE(pthread_join)(th, value);
+}
+
+#define JOIN(name, params, args)                              \
+	static int re_##name params                           \
+	{                                                     \
+		struct expect *x = shim_re_of(CALL_##name);   \
+		return x ? joined(x, th, value) : TRUE(name) args; \
+	}                                                     \
+	STANDIN(name, re_##name)
+JOIN(pthread_tryjoin_np, (pthread_t th, void **value), (th, value))
+JOIN(pthread_timedjoin_np, (pthread_t th, void **value, const struct timespec *until), (th, value, until))
+JOIN(pthread_clockjoin_np, (pthread_t th, void **value, clockid_t clk, const struct timespec *until), (th, value, clk, until))
+
 /* Who did not run the routine comes when it has been run. */
 static u64 ran_away(const void *object, const struct expect *x)
 {
@@ -279,8 +345,14 @@ static u64 ran_away(const void *object, const struct expect *x)
 static void await_once(struct expect *x, const void *control)
 {
 	struct thr *t = shim_self.thr;
+	struct object_entry *o;
+	if (!x)
+		return;
+	o = shim_object(t, PROPHET_ObjOnce, control);
+	if (x->obj != o->id) /* of one inside of this one, perhaps */
+		x = shim_re_ahead(x->call, o->id);
 	if (x && !x->f3)
-		shim_turn(t, x, x->obj, 0, ran_away, shim_object(t, PROPHET_ObjOnce, control));
+		shim_turn(t, x, x->obj, 0, ran_away, o);
 }
 
 static int re_pthread_once(pthread_once_t *control, void (*routine)(void))
@@ -297,3 +369,18 @@ static void re_call_once(once_flag *flag, void (*routine)(void))
 	TRUE(call_once)(flag, routine);
 }
 STANDIN(call_once, re_call_once)
+
+/* Who did not initialise a static comes when that has been done. The C++ library may be loaded late: its functions are
+ * looked up at each call. */
+static u64 guard_away(const void *object, const struct expect *x)
+{
+	(void)x;
+	return !(__atomic_load_n((const u32 *)object, __ATOMIC_ACQUIRE) & 1);
+}
+
+void shim_re_guard(const void *guard)
+{
+	struct expect *x = shim_re_of(CALL___cxa_guard_acquire);
+	if (x && !x->ret)
+		shim_turn(shim_self.thr, x, x->obj, 0, guard_away, guard);
+}

@@ -126,6 +126,9 @@ static inline int sync_mutex_known(pthread_mutex_t *m)
 	return !(m->__data.__kind & (MUTEX_ROBUST | MUTEX_SHARED)) && w->id && (w->seq ^ mutex_mark(m)) >> 48 == 0;
 }
 
+/* The C library's older kind of clean-up handler (hook_cond.c); NULL: it has none. */
+extern void (*shim_cleanup_push)(struct _pthread_cleanup_buffer *, void (*)(void *), void *) HIDDEN;
+
 /* C11 says how it went in numbers that libraries choose; the trace has error numbers. */
 HIDDEN int shim_thrd_err(int r);
 
