@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"prophet/cabi"
+	"prophet/runtime/inside"
 	"prophet/runtime/run"
 )
 
@@ -68,7 +69,7 @@ Exit status: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	record.SetFlagErrorFunc(flagError(run.StatusOurs))
 	level := run.LevelCommand("replayd")
 	level.Args = exactly(2, "a pid or a trace, and off, order or full")
-	c.AddCommand(record, level, attachCmd())
+	c.AddCommand(record, level, attachCmd(), insideCmd())
 	return c
 }
 
@@ -82,6 +83,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 }
 
 func main() {
+	inside.Main()
 	err := root().Execute()
 	if err == nil {
 		return

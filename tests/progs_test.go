@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"prophet/cabi"
+	"prophet/runtime/inside"
 	"prophet/runtime/recovery"
 	"prophet/runtime/summary"
 	"prophet/runtime/trace"
@@ -24,6 +25,7 @@ var progs struct {
 }
 
 func TestMain(m *testing.M) {
+	inside.Main()
 	dir, err := os.MkdirTemp("", "prophet-progs")
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // some tests run programs as another user

@@ -227,14 +227,18 @@ func pass(signals <-chan os.Signal, p *os.Process, done <-chan struct{}) {
 	for {
 		select {
 		case s := <-signals:
-			if (s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGWINCH || s == unix.SIGCONT || s == unix.SIGHUP) && foreground() {
-				continue
+			if !FromTerminal(s) {
+				p.Signal(s)
 			}
-			p.Signal(s)
 		case <-done:
 			return
 		}
 	}
+}
+
+// FromTerminal reports whether a signal that we got may come from the terminal, which has then sent it to the program, too.
+func FromTerminal(s os.Signal) bool {
+	return (s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGWINCH || s == unix.SIGCONT || s == unix.SIGHUP) && foreground()
 }
 
 // foreground reports whether we are in the foreground of a terminal, which then signals the whole group.
