@@ -89,7 +89,9 @@ type Slot struct {
 	Call   uint32 // call the thread is inside of, 0 when none; commands show it
 	NS     uint32 // pid namespace that Owner is a number in, 0 when not known
 	Begin  uint64 // ticks when it entered
-	Pads   [104]byte
+	Parked uint32 // the value of Control.Pause that the thread sleeps on, 0 when it does not
+	Pad    uint32
+	Pads   [96]byte
 	Unused uint64
 }
 
@@ -132,7 +134,7 @@ type Control struct {
 	Size      uint32
 	Tag       uint64 // random name of the run; also in PROPHET_RUN
 	Level     uint32 // what is recorded: a bit a class
-	Fast      uint32 // the same, or 0 when every call must take the slow path (serial, delays)
+	Fast      uint32 // the same, or 0 when every call must take the slow path (serial, delays, a pause); without time once virtual time differs from real time
 	Inputs    uint32
 	Serial    uint32 // 1: one token for all threads
 	Flight    uint64 // bytes of the flight recorder, 0 when streams are written as usual
@@ -161,6 +163,19 @@ type Control struct {
 	Pad       uint32
 	Index     [256]byte // path of the index of the trace that this run re-executes; empty for a recording
 	Turns     uint64    // serial: times a thread took the token; TagToken has the number
+
+	// Pause, resume and virtual time (shim/pause.c, runtime/pause). Written by whoever has the file's lock.
+	Pause    uint32 // odd while a pause is wanted or in force; grows by one at each change; parked threads sleep on it
+	Pauser   uint32 // pid of who paused or resumed last: its SIGCONT is not for the program
+	Frozen   uint32 // times that a process has stopped or started its timers when asked by SIGCONT; counted by the processes
+	OnDeath  uint32 // what is to be done when the daemon dies in a pause: OnDeath…
+	Halted   uint32 // 1: those in Halts have got SIGSTOP from us and no SIGCONT yet
+	HaltsLen uint32 // length of the list of the last pause that stopped processes
+	HaltsOf  uint32 // the value of Pause that the list is of
+	HaltPad  uint32
+	Clocks   [ClocksVirtual]VClock
+	Pauses   [PausesKept]Pausing // the last ones: that of Pause p is number p / 2 % PausesKept
+	Halts    [HaltsMax]uint32
 }
 
 // Replay is the head of the index that replayd makes of a trace for its re-execution: which chunks of the stream files
@@ -286,4 +301,38 @@ const (
 
 	ReplayRealtime = 1 // sleeps take their time
 	ReplayWrites   = 2 // files are really written
+)
+
+// VClock is a clock of virtual time: what programs are told is the kernel's clock - Offset. Offset changes only while
+// Pause is odd and nobody uses it: it is Was and how long the clock has been stopped since it read Stop.
+type VClock struct {
+	Offset uint64
+	Was    uint64
+	Stop   uint64
+}
+
+// Pausing is when virtual time stood still: ticks. Go is 0 as long as it does.
+type Pausing struct {
+	Stop uint64
+	Go   uint64
+}
+
+// The kernel's clocks that virtual time is kept for: those that nobody sets, and that do not run alike.
+const (
+	ClockMonotonic = 0 // CLOCK_REALTIME and CLOCK_TAI go with it
+	ClockRaw       = 1
+	ClockBoot      = 2
+	ClocksVirtual  = 3
+)
+
+// Bounds of the lists about pauses in Control.
+const (
+	PausesKept = 8
+	HaltsMax   = 512 // more processes than that are stopped, too, but found again by their state
+)
+
+// What happens to a paused run when the daemon that paused it dies.
+const (
+	OnDeathGo   = 0
+	OnDeathStay = 1
 )

@@ -71,6 +71,14 @@
 #define PROPHET_TurnBuckets 1024
 #define PROPHET_ReplayRealtime 1
 #define PROPHET_ReplayWrites 2
+#define PROPHET_ClockMonotonic 0
+#define PROPHET_ClockRaw 1
+#define PROPHET_ClockBoot 2
+#define PROPHET_ClocksVirtual 3
+#define PROPHET_PausesKept 8
+#define PROPHET_HaltsMax 512
+#define PROPHET_OnDeathGo 0
+#define PROPHET_OnDeathStay 1
 #define PROPHET_TagEnd 0
 #define PROPHET_TagKey 1
 #define PROPHET_TagObject 2
@@ -214,7 +222,9 @@ struct slot {
 	uint32_t call;
 	uint32_t ns;
 	uint64_t begin;
-	uint8_t pads[104];
+	uint32_t parked;
+	uint32_t pad;
+	uint8_t pads[96];
 	uint64_t unused;
 };
 _Static_assert(sizeof(struct slot) == 192, "slot");
@@ -232,7 +242,9 @@ _Static_assert(offsetof(struct slot, flags) == 60, "slot.Flags");
 _Static_assert(offsetof(struct slot, call) == 64, "slot.Call");
 _Static_assert(offsetof(struct slot, ns) == 68, "slot.NS");
 _Static_assert(offsetof(struct slot, begin) == 72, "slot.Begin");
-_Static_assert(offsetof(struct slot, pads) == 80, "slot.Pads");
+_Static_assert(offsetof(struct slot, parked) == 80, "slot.Parked");
+_Static_assert(offsetof(struct slot, pad) == 84, "slot.Pad");
+_Static_assert(offsetof(struct slot, pads) == 88, "slot.Pads");
 _Static_assert(offsetof(struct slot, unused) == 184, "slot.Unused");
 
 struct delay {
@@ -248,6 +260,24 @@ _Static_assert(offsetof(struct delay, uid) == 4, "delay.UID");
 _Static_assert(offsetof(struct delay, nth) == 8, "delay.Nth");
 _Static_assert(offsetof(struct delay, ns) == 16, "delay.NS");
 _Static_assert(offsetof(struct delay, count) == 24, "delay.Count");
+
+struct vclock {
+	uint64_t offset;
+	uint64_t was;
+	uint64_t stop;
+};
+_Static_assert(sizeof(struct vclock) == 24, "vclock");
+_Static_assert(offsetof(struct vclock, offset) == 0, "vclock.Offset");
+_Static_assert(offsetof(struct vclock, was) == 8, "vclock.Was");
+_Static_assert(offsetof(struct vclock, stop) == 16, "vclock.Stop");
+
+struct pausing {
+	uint64_t stop;
+	uint64_t go;
+};
+_Static_assert(sizeof(struct pausing) == 16, "pausing");
+_Static_assert(offsetof(struct pausing, stop) == 0, "pausing.Stop");
+_Static_assert(offsetof(struct pausing, go) == 8, "pausing.Go");
 
 struct control {
 	uint64_t magic;
@@ -284,8 +314,19 @@ struct control {
 	uint32_t pad;
 	uint8_t index[256];
 	uint64_t turns;
+	uint32_t pause;
+	uint32_t pauser;
+	uint32_t frozen;
+	uint32_t ondeath;
+	uint32_t halted;
+	uint32_t haltslen;
+	uint32_t haltsof;
+	uint32_t haltpad;
+	struct vclock clocks[3];
+	struct pausing pauses[8];
+	uint32_t halts[512];
 };
-_Static_assert(sizeof(struct control) == 744, "control");
+_Static_assert(sizeof(struct control) == 3024, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -320,6 +361,17 @@ _Static_assert(offsetof(struct control, rooms) == 472, "control.Rooms");
 _Static_assert(offsetof(struct control, pad) == 476, "control.Pad");
 _Static_assert(offsetof(struct control, index) == 480, "control.Index");
 _Static_assert(offsetof(struct control, turns) == 736, "control.Turns");
+_Static_assert(offsetof(struct control, pause) == 744, "control.Pause");
+_Static_assert(offsetof(struct control, pauser) == 748, "control.Pauser");
+_Static_assert(offsetof(struct control, frozen) == 752, "control.Frozen");
+_Static_assert(offsetof(struct control, ondeath) == 756, "control.OnDeath");
+_Static_assert(offsetof(struct control, halted) == 760, "control.Halted");
+_Static_assert(offsetof(struct control, haltslen) == 764, "control.HaltsLen");
+_Static_assert(offsetof(struct control, haltsof) == 768, "control.HaltsOf");
+_Static_assert(offsetof(struct control, haltpad) == 772, "control.HaltPad");
+_Static_assert(offsetof(struct control, clocks) == 776, "control.Clocks");
+_Static_assert(offsetof(struct control, pauses) == 848, "control.Pauses");
+_Static_assert(offsetof(struct control, halts) == 976, "control.Halts");
 
 struct replayreport {
 	uint32_t uid;

@@ -47,8 +47,8 @@ static NOINLINE int get_event(clockid_t clk, struct timespec *ts, void *pc)
 	struct ev e;
 	int r;
 	if (!shim_begin(&e, CALL_clock_gettime, CLASS_time, pc))
-		return REAL(clock_gettime)(clk, ts);
-	r = REAL(clock_gettime)(clk, ts);
+		return shim_clock_read(REAL(clock_gettime), clk, ts);
+	r = shim_index ? REAL(clock_gettime)(clk, ts) : shim_clock_read(REAL(clock_gettime), clk, ts);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno(r);
 	e.f1 = r == 0 ? (u64)ts->tv_sec * 1000000000u + (u64)ts->tv_nsec : 0;
@@ -72,6 +72,8 @@ EXPORT int clock_gettime(clockid_t clk, struct timespec *ts)
 		return get_event(clk, ts, CALLER());
 	r = REAL(clock_gettime)(clk, ts);
 	now = shim_ticks();
+	if (unlikely(!usual())) /* a pause began meanwhile: what was read may be of a time that the program does not have */
+		return get_event(clk, ts, CALLER());
 	if (likely(r == 0)) {
 		ns = (u64)ts->tv_sec * 1000000000u + (u64)ts->tv_nsec;
 		if (likely(ticked(t, key_sc(CALLER(), CALL_clock_gettime), ns, (u64)(u32)clk, now)))
@@ -84,13 +86,24 @@ EXPORT int clock_gettime(clockid_t clk, struct timespec *ts)
 /* The older clock, of which redis and others ask as often: f1 is in µs. */
 typedef int (*of_day_fn)(struct timeval *restrict, void *restrict);
 
+static int virtual_day(of_day_fn real, struct timeval *tv, void *tz)
+{
+	struct timespec ts;
+	int r = real(tv, tz);
+	if (shim_ctl.pause && r == 0 && tv && shim_clock_read(REAL(clock_gettime), CLOCK_REALTIME, &ts) == 0) {
+		tv->tv_sec = ts.tv_sec;
+		tv->tv_usec = ts.tv_nsec / 1000;
+	}
+	return r;
+}
+
 static NOINLINE int of_day_event(of_day_fn real, u32 call, void *pc, struct timeval *tv, void *tz)
 {
 	struct ev e;
 	int r;
 	if (!shim_begin(&e, call, CLASS_time, pc))
-		return real(tv, tz);
-	r = real(tv, tz);
+		return virtual_day(real, tv, tz);
+	r = shim_index ? real(tv, tz) : virtual_day(real, tv, tz);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno(r);
 	e.f1 = r == 0 && tv ? (u64)tv->tv_sec * 1000000u + (u64)tv->tv_usec : 0;
@@ -107,6 +120,8 @@ static inline __attribute__((always_inline)) int of_day(of_day_fn real, u32 call
 		return of_day_event(real, call, pc, tv, tz);
 	r = real(tv, tz);
 	now = shim_ticks();
+	if (unlikely(!usual()))
+		return of_day_event(real, call, pc, tv, tz);
 	if (likely(r == 0)) {
 		if (tv)
 			us = (u64)tv->tv_sec * 1000000u + (u64)tv->tv_usec;

@@ -131,6 +131,7 @@ static void leave(struct thr *t, int sig, u64 frame)
 		shim_record_at(t, PROPHET_TagSigRet, b, (u32)(put_v(b, (u64)sig) - b));
 	}
 	shim_predict_nothing(t);
+	t->handled = shim_ticks();
 	if (u->token)
 		shim_serial_give(); /* what we interrupted did not have it */
 	if (u->call == CALL_abort)
@@ -152,6 +153,8 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 	full_fn fn = a->fn;
 	u64 frame = (u64)__builtin_frame_address(0);
 	struct thr *t;
+	if (unlikely(shim_ctl.pause) && shim_hidden_signal(sig, a->info ? si : 0))
+		return;
 	if (unlikely(shim_index != 0) && (t = current()) && !shim_re_signal(t, sig))
 		return; /* it came from outside; the trace's come when the trace says */
 	t = enter(sig, a->info ? si : 0, context, frame);
@@ -244,8 +247,12 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 		}
 	}
 	r = real(sig, act ? &mine : 0, old ? &was : 0);
+	if (r == 0 && sig == SIGCONT && act)
+		shim_timers_guarded();
 	if (r == 0 && old) {
 		a = action_of(sig, was.sa_sigaction);
+		if (shim_timers_guard((const void *)was.sa_sigaction))
+			shim_zero(&was, sizeof was); /* SIG_DFL */
 		if (a) {
 			was.sa_sigaction = a->fn;
 			if (!a->full)
@@ -301,6 +308,11 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 	a = r == SIG_ERR ? 0 : action_of(sig, as_full(r));
 	if (a)
 		r = as_plain(a->fn);
+	if (sig == SIGCONT && r != SIG_ERR) {
+		if (shim_timers_guard((const void *)(u64)r))
+			r = SIG_DFL;
+		shim_timers_guarded();
+	}
 	if (on) {
 		shim_end(&e, WRAP_ONCE);
 		e.ret = r == SIG_ERR ? -(i64)errno : 0;

@@ -19,8 +19,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-typedef long (*syscall_fn)(long, ...);
-
 #define FOREIGN 10000
 
 static u32 canonical(long n)
@@ -233,7 +231,7 @@ HIDDEN long shim_syscall(void *pc, long n, const long *a)
 	} else if (fork_like(n, a)) {
 		return forks(real, &e, on, n, a);
 	}
-	r = real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	r = shim_virtual_syscall(real, n, a);
 	if (!on)
 		return r;
 	shim_end(&e, may_block(n, a));

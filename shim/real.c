@@ -1,5 +1,6 @@
 /* See real.h. */
 #include "real.h"
+#include "pause.h"
 #include "minlibc.h"
 #include <elf.h>
 #include <errno.h>
@@ -234,6 +235,7 @@ void *shim_resolve_maybe(u32 call)
 	const struct link_map *in;
 	void *f = find(text + call_name[call].name, text + call_name[call].version, &in);
 	if (f) {
+		f = shim_virtual(call, f);
 		__atomic_store_n(&shim_real_table[call], f, __ATOMIC_RELAXED);
 		if (is_file(in, "libc.so.") && !__atomic_load_n(&cancels, __ATOMIC_SEQ_CST))
 			__atomic_store_n(&shim_direct[call], 1, __ATOMIC_SEQ_CST);

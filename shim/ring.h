@@ -64,6 +64,7 @@ struct thr {
 	u64 token, token_gen; /* serial: the last turn that the stream names, and genx when it did */
 	void *env; /* an environment that a vforked child needed; taken back by its parent */
 	u64 env_len;
+	u64 handled, hidden; /* ticks when a handler of the program returned last; when one was kept from it that is a pause's */
 	struct under { /* what each running handler interrupted */
 		u64 frame, begin;
 		u32 call, sig;

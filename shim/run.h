@@ -77,7 +77,7 @@ HIDDEN void shim_unlock(struct lock *l);
 struct wiped {
 	u32 alive; /* 0: we are a forked child that has not been seen yet */
 	u32 pad;
-	struct lock threads, modules, objects;
+	struct lock threads, modules, objects, timers;
 	u32 draw[2]; /* the tid that draws a random number: hook_rand.c */
 	struct thr *list; /* every thread's */
 	struct thr *spare;

@@ -1,5 +1,6 @@
 /* See serial.h. */
 #include "serial.h"
+#include "pause.h"
 #include "thread.h"
 #include <errno.h>
 #include <linux/futex.h>
@@ -82,8 +83,13 @@ u64 shim_serial_take(int here)
 	if (!me)
 		return 0;
 	for (;;) {
-		u32 holder = 0, how, turn = __atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE);
+		u32 holder = 0, how, turn;
 		struct timespec wait = {0, look};
+		if (unlikely(shim_paused())) { /* nor is a holder that is paused asleep */
+			shim_park();
+			since = 0;
+		}
+		turn = __atomic_load_n(&shim_ctl.turn, __ATOMIC_ACQUIRE);
 		if (__atomic_compare_exchange_n(&shim_ctl.token, &holder, me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return took(PROPHET_TokenGiven, here);
 		if (holder == me) {

@@ -1,6 +1,7 @@
 /* See thread.h. */
 #include "thread.h"
 #include "replay.h"
+#include "pause.h"
 #include "real.h"
 #include <errno.h>
 #include <link.h>
@@ -93,6 +94,7 @@ static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
 	t->depth = t->vfork = t->lost = t->begun = t->tid = 0;
 	t->nthread = t->nfork = 0;
 	t->lastcpu = t->cursor = 0;
+	t->handled = t->hidden = 0;
 	t->last = shim_ticks();
 	s->owner = shim_run.pid;
 	s->uid = t->uid;
@@ -103,7 +105,7 @@ static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
 	s->start = shim_run.boottime;
 	s->ns = shim_run.ns;
 	s->tid = 0;
-	s->call = 0;
+	s->call = s->parked = 0;
 	shim_predict_nothing(t);
 	__atomic_store_n(&s->state, PROPHET_SlotLive, __ATOMIC_RELEASE);
 }
@@ -328,6 +330,8 @@ int shim_thread_boot(int argc, char **argv)
 	shim_unblock(&mask);
 	if (shim_ctl.serial)
 		shim_serial_take(1);
+	shim_timers_boot();
+	shim_park();
 	return 0;
 }
 
@@ -418,6 +422,7 @@ void shim_thread_begin(struct thr *t)
 	shim_unblock(&mask);
 	if (shim_ctl.serial)
 		shim_serial_take(1);
+	shim_park();
 }
 
 void shim_thread_ending(struct thr *t)
@@ -596,6 +601,8 @@ struct thr *shim_ready_slow(u32 cls)
 	if (unlikely(shim_run.exiting) && after_over(t))
 		return 0;
 	t->gate = t->vfork || t->depth || shim_run.exiting ? 0 : ~0u;
+	if (unlikely(shim_paused()))
+		shim_park();
 	return shim_ctl.level & 1u << cls && !t->mute ? t : 0;
 }
 

@@ -62,6 +62,8 @@ void shim_end_special(struct ev *e)
 		e->token = shim_serial_take(0);
 		e->end = shim_ticks();
 	}
+	if (unlikely(shim_paused()))
+		shim_park();
 }
 
 /* Whether n bytes may be read without a fault. Asks the kernel, page by page, by a call that does nothing but read

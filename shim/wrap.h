@@ -14,6 +14,7 @@
 #define SHIM_WRAP_H
 
 #include "thread.h"
+#include "pause.h"
 #include "real.h"
 #include "object.h"
 #include "fdtab.h"
@@ -112,6 +113,8 @@ static inline void shim_late(struct ev *e, struct thr *t, u32 call, void *pc, u6
 	e->note = e->nparts = e->data_kind = e->inlen = 0;
 	e->begin = begin;
 	e->end = end;
+	if (unlikely(!shim_ctl.fast))
+		shim_end_special(e);
 }
 
 static inline i64 shim_ret_errno(i64 r)

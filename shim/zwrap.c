@@ -65,7 +65,7 @@ EXPORT int sched_yield(void)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sched_yield), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_sched_yield), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
 	}
 	sched_yield_late(t, CALLER(), begin, end, r);
@@ -106,7 +106,7 @@ EXPORT int __sched_yield(void)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sched_yield), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL___sched_yield), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
 	}
 	__sched_yield_late(t, CALLER(), begin, end, r);
@@ -265,6 +265,8 @@ static NOINLINE int mq_send_event(void *pc, mqd_t q, const char *m, size_t n, un
 	if (!shim_begin(&e, CALL_mq_send, CLASS_net, pc))
 		return REAL(mq_send)(q, m, n, prio);
 	r = REAL(mq_send)(q, m, n, prio);
+	while (unlikely(r == -1) && shim_broken(e.begin, q, 1))
+		r = REAL(mq_send)(q, m, n, prio);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
@@ -284,11 +286,13 @@ EXPORT int mq_send(mqd_t q, const char *m, size_t n, unsigned prio)
 		return mq_send_event(CALLER(), q, m, n, prio);
 	begin = shim_simple_begin(t, CALL_mq_send);
 	r = REAL(mq_send)(q, m, n, prio);
+	while (unlikely(r == -1) && shim_broken(begin, q, 1))
+		r = REAL(mq_send)(q, m, n, prio);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
-		if (likely(o && shim_fd_quiet_out(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_send), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_send), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
 			return r;
 	}
 	mq_send_late(t, CALLER(), begin, end, r, q, m, n, prio);
@@ -320,6 +324,8 @@ static NOINLINE int mq_timedsend_event(void *pc, mqd_t q, const char *m, size_t 
 	if (!shim_begin(&e, CALL_mq_timedsend, CLASS_net, pc))
 		return REAL(mq_timedsend)(q, m, n, prio, until);
 	r = REAL(mq_timedsend)(q, m, n, prio, until);
+	while (unlikely(r == -1) && shim_broken(e.begin, q, 1))
+		r = REAL(mq_timedsend)(q, m, n, prio, until);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
@@ -339,11 +345,13 @@ EXPORT int mq_timedsend(mqd_t q, const char *m, size_t n, unsigned prio, const s
 		return mq_timedsend_event(CALLER(), q, m, n, prio, until);
 	begin = shim_simple_begin(t, CALL_mq_timedsend);
 	r = REAL(mq_timedsend)(q, m, n, prio, until);
+	while (unlikely(r == -1) && shim_broken(begin, q, 1))
+		r = REAL(mq_timedsend)(q, m, n, prio, until);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
-		if (likely(o && shim_fd_quiet_out(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedsend), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedsend), shim_ret_errno((i64)r), (u64)(n), (u64)(prio), 0, begin, end)))
 			return r;
 	}
 	mq_timedsend_late(t, CALLER(), begin, end, r, q, m, n, prio, until);
@@ -374,6 +382,8 @@ static NOINLINE ssize_t mq_receive_event(void *pc, mqd_t q, char *m, size_t n, u
 	if (!shim_begin(&e, CALL_mq_receive, CLASS_net, pc))
 		return REAL(mq_receive)(q, m, n, prio);
 	r = REAL(mq_receive)(q, m, n, prio);
+	while (unlikely(r == -1) && shim_broken(e.begin, q, 0))
+		r = REAL(mq_receive)(q, m, n, prio);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
@@ -393,11 +403,13 @@ EXPORT ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio)
 		return mq_receive_event(CALLER(), q, m, n, prio);
 	begin = shim_simple_begin(t, CALL_mq_receive);
 	r = REAL(mq_receive)(q, m, n, prio);
+	while (unlikely(r == -1) && shim_broken(begin, q, 0))
+		r = REAL(mq_receive)(q, m, n, prio);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
-		if (likely(o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_receive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_receive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
 			return r;
 	}
 	mq_receive_late(t, CALLER(), begin, end, r, q, m, n, prio);
@@ -429,6 +441,8 @@ static NOINLINE ssize_t mq_timedreceive_event(void *pc, mqd_t q, char *m, size_t
 	if (!shim_begin(&e, CALL_mq_timedreceive, CLASS_net, pc))
 		return REAL(mq_timedreceive)(q, m, n, prio, until);
 	r = REAL(mq_timedreceive)(q, m, n, prio, until);
+	while (unlikely(r == -1) && shim_broken(e.begin, q, 0))
+		r = REAL(mq_timedreceive)(q, m, n, prio, until);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
@@ -448,11 +462,13 @@ EXPORT ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const
 		return mq_timedreceive_event(CALLER(), q, m, n, prio, until);
 	begin = shim_simple_begin(t, CALL_mq_timedreceive);
 	r = REAL(mq_timedreceive)(q, m, n, prio, until);
+	while (unlikely(r == -1) && shim_broken(begin, q, 0))
+		r = REAL(mq_timedreceive)(q, m, n, prio, until);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(q);
-		if (likely(o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedreceive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedreceive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
 			return r;
 	}
 	mq_timedreceive_late(t, CALLER(), begin, end, r, q, m, n, prio, until);
@@ -526,6 +542,8 @@ static NOINLINE ssize_t read_event(void *pc, int fd, void *buf, size_t n)
 	if (!shim_begin(&e, CALL_read, CLASS_disk, pc))
 		return REAL(read)(fd, buf, n);
 	r = REAL(read)(fd, buf, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(read)(fd, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -544,11 +562,13 @@ EXPORT ssize_t read(int fd, void *buf, size_t n)
 		return read_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL_read);
 	r = shim_may_ask(CALL_read) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(read)(fd, buf, n);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(read)(fd, buf, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_read), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_read), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
 			return r;
 	}
 	read_late(t, CALLER(), begin, end, r, fd, buf, n);
@@ -577,6 +597,8 @@ static NOINLINE ssize_t write_event(void *pc, int fd, const void *buf, size_t n)
 	if (!shim_begin(&e, CALL_write, CLASS_disk, pc))
 		return REAL(write)(fd, buf, n);
 	r = REAL(write)(fd, buf, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(write)(fd, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -595,11 +617,13 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 		return write_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL_write);
 	r = shim_may_ask(CALL_write) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(write)(fd, buf, n);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(write)(fd, buf, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_write), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_write), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
 			return r;
 	}
 	write_late(t, CALLER(), begin, end, r, fd, buf, n);
@@ -628,6 +652,8 @@ static NOINLINE ssize_t __read_event(void *pc, int fd, void *buf, size_t n)
 	if (!shim_begin(&e, CALL___read, CLASS_disk, pc))
 		return REAL(__read)(fd, buf, n);
 	r = REAL(__read)(fd, buf, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(__read)(fd, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -646,11 +672,13 @@ EXPORT ssize_t __read(int fd, void *buf, size_t n)
 		return __read_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL___read);
 	r = shim_may_ask(CALL___read) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(__read)(fd, buf, n);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(__read)(fd, buf, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___read), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___read), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
 			return r;
 	}
 	__read_late(t, CALLER(), begin, end, r, fd, buf, n);
@@ -679,6 +707,8 @@ static NOINLINE ssize_t __write_event(void *pc, int fd, const void *buf, size_t 
 	if (!shim_begin(&e, CALL___write, CLASS_disk, pc))
 		return REAL(__write)(fd, buf, n);
 	r = REAL(__write)(fd, buf, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(__write)(fd, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -697,11 +727,13 @@ EXPORT ssize_t __write(int fd, const void *buf, size_t n)
 		return __write_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL___write);
 	r = shim_may_ask(CALL___write) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(__write)(fd, buf, n);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(__write)(fd, buf, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___write), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___write), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
 			return r;
 	}
 	__write_late(t, CALLER(), begin, end, r, fd, buf, n);
@@ -731,6 +763,8 @@ static NOINLINE ssize_t __read_chk_event(void *pc, int fd, void *buf, size_t n, 
 	if (!shim_begin(&e, CALL___read_chk, CLASS_disk, pc))
 		return REAL(__read_chk)(fd, buf, n, cap);
 	r = REAL(__read_chk)(fd, buf, n, cap);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(__read_chk)(fd, buf, n, cap);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -749,11 +783,13 @@ EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t cap)
 		return __read_chk_event(CALLER(), fd, buf, n, cap);
 	begin = shim_simple_begin(t, CALL___read_chk);
 	r = REAL(__read_chk)(fd, buf, n, cap);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(__read_chk)(fd, buf, n, cap);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___read_chk), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___read_chk), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
 			return r;
 	}
 	__read_chk_late(t, CALLER(), begin, end, r, fd, buf, n, cap);
@@ -784,6 +820,8 @@ static NOINLINE ssize_t pread_event(void *pc, int fd, void *buf, size_t n, off_t
 	if (!shim_begin(&e, CALL_pread, CLASS_disk, pc))
 		return REAL(pread)(fd, buf, n, off);
 	r = REAL(pread)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(pread)(fd, buf, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -803,11 +841,13 @@ EXPORT ssize_t pread(int fd, void *buf, size_t n, off_t off)
 		return pread_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pread);
 	r = shim_may_ask(CALL_pread) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(pread)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pread), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pread), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pread_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -838,6 +878,8 @@ static NOINLINE ssize_t pread64_event(void *pc, int fd, void *buf, size_t n, off
 	if (!shim_begin(&e, CALL_pread64, CLASS_disk, pc))
 		return REAL(pread64)(fd, buf, n, off);
 	r = REAL(pread64)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(pread64)(fd, buf, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -857,11 +899,13 @@ EXPORT ssize_t pread64(int fd, void *buf, size_t n, off_t off)
 		return pread64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pread64);
 	r = shim_may_ask(CALL_pread64) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread64)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(pread64)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pread64_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -892,6 +936,8 @@ static NOINLINE ssize_t __pread64_event(void *pc, int fd, void *buf, size_t n, o
 	if (!shim_begin(&e, CALL___pread64, CLASS_disk, pc))
 		return REAL(__pread64)(fd, buf, n, off);
 	r = REAL(__pread64)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(__pread64)(fd, buf, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -911,11 +957,13 @@ EXPORT ssize_t __pread64(int fd, void *buf, size_t n, off_t off)
 		return __pread64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL___pread64);
 	r = REAL(__pread64)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(__pread64)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	__pread64_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -947,6 +995,8 @@ static NOINLINE ssize_t __pread_chk_event(void *pc, int fd, void *buf, size_t n,
 	if (!shim_begin(&e, CALL___pread_chk, CLASS_disk, pc))
 		return REAL(__pread_chk)(fd, buf, n, off, cap);
 	r = REAL(__pread_chk)(fd, buf, n, off, cap);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(__pread_chk)(fd, buf, n, off, cap);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -966,11 +1016,13 @@ EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 		return __pread_chk_event(CALLER(), fd, buf, n, off, cap);
 	begin = shim_simple_begin(t, CALL___pread_chk);
 	r = REAL(__pread_chk)(fd, buf, n, off, cap);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(__pread_chk)(fd, buf, n, off, cap);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	__pread_chk_late(t, CALLER(), begin, end, r, fd, buf, n, off, cap);
@@ -1002,6 +1054,8 @@ static NOINLINE ssize_t __pread64_chk_event(void *pc, int fd, void *buf, size_t 
 	if (!shim_begin(&e, CALL___pread64_chk, CLASS_disk, pc))
 		return REAL(__pread64_chk)(fd, buf, n, off, cap);
 	r = REAL(__pread64_chk)(fd, buf, n, off, cap);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(__pread64_chk)(fd, buf, n, off, cap);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1021,11 +1075,13 @@ EXPORT ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 		return __pread64_chk_event(CALLER(), fd, buf, n, off, cap);
 	begin = shim_simple_begin(t, CALL___pread64_chk);
 	r = REAL(__pread64_chk)(fd, buf, n, off, cap);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(__pread64_chk)(fd, buf, n, off, cap);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread64_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pread64_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	__pread64_chk_late(t, CALLER(), begin, end, r, fd, buf, n, off, cap);
@@ -1056,6 +1112,8 @@ static NOINLINE ssize_t pwrite_event(void *pc, int fd, const void *buf, size_t n
 	if (!shim_begin(&e, CALL_pwrite, CLASS_disk, pc))
 		return REAL(pwrite)(fd, buf, n, off);
 	r = REAL(pwrite)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(pwrite)(fd, buf, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1075,11 +1133,13 @@ EXPORT ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
 		return pwrite_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pwrite);
 	r = shim_may_ask(CALL_pwrite) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(pwrite)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwrite), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwrite), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pwrite_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -1110,6 +1170,8 @@ static NOINLINE ssize_t pwrite64_event(void *pc, int fd, const void *buf, size_t
 	if (!shim_begin(&e, CALL_pwrite64, CLASS_disk, pc))
 		return REAL(pwrite64)(fd, buf, n, off);
 	r = REAL(pwrite64)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(pwrite64)(fd, buf, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1129,11 +1191,13 @@ EXPORT ssize_t pwrite64(int fd, const void *buf, size_t n, off_t off)
 		return pwrite64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pwrite64);
 	r = shim_may_ask(CALL_pwrite64) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite64)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(pwrite64)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pwrite64_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -1164,6 +1228,8 @@ static NOINLINE ssize_t __pwrite64_event(void *pc, int fd, const void *buf, size
 	if (!shim_begin(&e, CALL___pwrite64, CLASS_disk, pc))
 		return REAL(__pwrite64)(fd, buf, n, off);
 	r = REAL(__pwrite64)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(__pwrite64)(fd, buf, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1183,11 +1249,13 @@ EXPORT ssize_t __pwrite64(int fd, const void *buf, size_t n, off_t off)
 		return __pwrite64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL___pwrite64);
 	r = REAL(__pwrite64)(fd, buf, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(__pwrite64)(fd, buf, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___pwrite64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	__pwrite64_late(t, CALLER(), begin, end, r, fd, buf, n, off);
@@ -1216,6 +1284,8 @@ static NOINLINE ssize_t readv_event(void *pc, int fd, const struct iovec *v, int
 	if (!shim_begin(&e, CALL_readv, CLASS_disk, pc))
 		return REAL(readv)(fd, v, n);
 	r = REAL(readv)(fd, v, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(readv)(fd, v, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1234,11 +1304,13 @@ EXPORT ssize_t readv(int fd, const struct iovec *v, int n)
 		return readv_event(CALLER(), fd, v, n);
 	begin = shim_simple_begin(t, CALL_readv);
 	r = shim_may_ask(CALL_readv) ? shim_asked(sys(SYS_readv, fd, v, n)) : REAL(readv)(fd, v, n);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(readv)(fd, v, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_readv), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_readv), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
 			return r;
 	}
 	readv_late(t, CALLER(), begin, end, r, fd, v, n);
@@ -1267,6 +1339,8 @@ static NOINLINE ssize_t writev_event(void *pc, int fd, const struct iovec *v, in
 	if (!shim_begin(&e, CALL_writev, CLASS_disk, pc))
 		return REAL(writev)(fd, v, n);
 	r = REAL(writev)(fd, v, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(writev)(fd, v, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1285,11 +1359,13 @@ EXPORT ssize_t writev(int fd, const struct iovec *v, int n)
 		return writev_event(CALLER(), fd, v, n);
 	begin = shim_simple_begin(t, CALL_writev);
 	r = shim_may_ask(CALL_writev) ? shim_asked(sys(SYS_writev, fd, v, n)) : REAL(writev)(fd, v, n);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(writev)(fd, v, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_writev), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_writev), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
 			return r;
 	}
 	writev_late(t, CALLER(), begin, end, r, fd, v, n);
@@ -1320,6 +1396,8 @@ static NOINLINE ssize_t preadv_event(void *pc, int fd, const struct iovec *v, in
 	if (!shim_begin(&e, CALL_preadv, CLASS_disk, pc))
 		return REAL(preadv)(fd, v, n, off);
 	r = REAL(preadv)(fd, v, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(preadv)(fd, v, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1339,11 +1417,13 @@ EXPORT ssize_t preadv(int fd, const struct iovec *v, int n, off_t off)
 		return preadv_event(CALLER(), fd, v, n, off);
 	begin = shim_simple_begin(t, CALL_preadv);
 	r = REAL(preadv)(fd, v, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(preadv)(fd, v, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	preadv_late(t, CALLER(), begin, end, r, fd, v, n, off);
@@ -1374,6 +1454,8 @@ static NOINLINE ssize_t preadv64_event(void *pc, int fd, const struct iovec *v, 
 	if (!shim_begin(&e, CALL_preadv64, CLASS_disk, pc))
 		return REAL(preadv64)(fd, v, n, off);
 	r = REAL(preadv64)(fd, v, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(preadv64)(fd, v, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1393,11 +1475,13 @@ EXPORT ssize_t preadv64(int fd, const struct iovec *v, int n, off_t off)
 		return preadv64_event(CALLER(), fd, v, n, off);
 	begin = shim_simple_begin(t, CALL_preadv64);
 	r = REAL(preadv64)(fd, v, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(preadv64)(fd, v, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	preadv64_late(t, CALLER(), begin, end, r, fd, v, n, off);
@@ -1428,6 +1512,8 @@ static NOINLINE ssize_t pwritev_event(void *pc, int fd, const struct iovec *v, i
 	if (!shim_begin(&e, CALL_pwritev, CLASS_disk, pc))
 		return REAL(pwritev)(fd, v, n, off);
 	r = REAL(pwritev)(fd, v, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(pwritev)(fd, v, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1447,11 +1533,13 @@ EXPORT ssize_t pwritev(int fd, const struct iovec *v, int n, off_t off)
 		return pwritev_event(CALLER(), fd, v, n, off);
 	begin = shim_simple_begin(t, CALL_pwritev);
 	r = REAL(pwritev)(fd, v, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(pwritev)(fd, v, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pwritev_late(t, CALLER(), begin, end, r, fd, v, n, off);
@@ -1482,6 +1570,8 @@ static NOINLINE ssize_t pwritev64_event(void *pc, int fd, const struct iovec *v,
 	if (!shim_begin(&e, CALL_pwritev64, CLASS_disk, pc))
 		return REAL(pwritev64)(fd, v, n, off);
 	r = REAL(pwritev64)(fd, v, n, off);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(pwritev64)(fd, v, n, off);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1501,11 +1591,13 @@ EXPORT ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t off)
 		return pwritev64_event(CALLER(), fd, v, n, off);
 	begin = shim_simple_begin(t, CALL_pwritev64);
 	r = REAL(pwritev64)(fd, v, n, off);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(pwritev64)(fd, v, n, off);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64), shim_ret_errno((i64)r), (u64)(n), (u64)(off), 0, begin, end)))
 			return r;
 	}
 	pwritev64_late(t, CALLER(), begin, end, r, fd, v, n, off);
@@ -1538,6 +1630,8 @@ static NOINLINE ssize_t preadv2_event(void *pc, int fd, const struct iovec *v, i
 	if (!shim_begin(&e, CALL_preadv2, CLASS_disk, pc))
 		return REAL(preadv2)(fd, v, n, off, flags);
 	r = REAL(preadv2)(fd, v, n, off, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(preadv2)(fd, v, n, off, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1558,11 +1652,13 @@ EXPORT ssize_t preadv2(int fd, const struct iovec *v, int n, off_t off, int flag
 		return preadv2_event(CALLER(), fd, v, n, off, flags);
 	begin = shim_simple_begin(t, CALL_preadv2);
 	r = REAL(preadv2)(fd, v, n, off, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(preadv2)(fd, v, n, off, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
 			return r;
 	}
 	preadv2_late(t, CALLER(), begin, end, r, fd, v, n, off, flags);
@@ -1595,6 +1691,8 @@ static NOINLINE ssize_t preadv64v2_event(void *pc, int fd, const struct iovec *v
 	if (!shim_begin(&e, CALL_preadv64v2, CLASS_disk, pc))
 		return REAL(preadv64v2)(fd, v, n, off, flags);
 	r = REAL(preadv64v2)(fd, v, n, off, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(preadv64v2)(fd, v, n, off, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1615,11 +1713,13 @@ EXPORT ssize_t preadv64v2(int fd, const struct iovec *v, int n, off_t off, int f
 		return preadv64v2_event(CALLER(), fd, v, n, off, flags);
 	begin = shim_simple_begin(t, CALL_preadv64v2);
 	r = REAL(preadv64v2)(fd, v, n, off, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(preadv64v2)(fd, v, n, off, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_preadv64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
 			return r;
 	}
 	preadv64v2_late(t, CALLER(), begin, end, r, fd, v, n, off, flags);
@@ -1652,6 +1752,8 @@ static NOINLINE ssize_t pwritev2_event(void *pc, int fd, const struct iovec *v, 
 	if (!shim_begin(&e, CALL_pwritev2, CLASS_disk, pc))
 		return REAL(pwritev2)(fd, v, n, off, flags);
 	r = REAL(pwritev2)(fd, v, n, off, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(pwritev2)(fd, v, n, off, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1672,11 +1774,13 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t off, int fla
 		return pwritev2_event(CALLER(), fd, v, n, off, flags);
 	begin = shim_simple_begin(t, CALL_pwritev2);
 	r = REAL(pwritev2)(fd, v, n, off, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(pwritev2)(fd, v, n, off, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
 			return r;
 	}
 	pwritev2_late(t, CALLER(), begin, end, r, fd, v, n, off, flags);
@@ -1709,6 +1813,8 @@ static NOINLINE ssize_t pwritev64v2_event(void *pc, int fd, const struct iovec *
 	if (!shim_begin(&e, CALL_pwritev64v2, CLASS_disk, pc))
 		return REAL(pwritev64v2)(fd, v, n, off, flags);
 	r = REAL(pwritev64v2)(fd, v, n, off, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(pwritev64v2)(fd, v, n, off, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1729,11 +1835,13 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off_t off, int 
 		return pwritev64v2_event(CALLER(), fd, v, n, off, flags);
 	begin = shim_simple_begin(t, CALL_pwritev64v2);
 	r = REAL(pwritev64v2)(fd, v, n, off, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(pwritev64v2)(fd, v, n, off, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_pwritev64v2), shim_ret_errno((i64)r), (u64)(n), (u64)(off), (u64)(flags), begin, end)))
 			return r;
 	}
 	pwritev64v2_late(t, CALLER(), begin, end, r, fd, v, n, off, flags);
@@ -1806,6 +1914,8 @@ static NOINLINE int fsync_event(void *pc, int fd)
 	if (!shim_begin(&e, CALL_fsync, CLASS_disk, pc))
 		return REAL(fsync)(fd);
 	r = REAL(fsync)(fd);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fsync)(fd);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1822,11 +1932,13 @@ EXPORT int fsync(int fd)
 		return fsync_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_fsync);
 	r = REAL(fsync)(fd);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(fsync)(fd);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fsync), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_fsync), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
 	}
 	fsync_late(t, CALLER(), begin, end, r, fd);
@@ -1851,6 +1963,8 @@ static NOINLINE int fdatasync_event(void *pc, int fd)
 	if (!shim_begin(&e, CALL_fdatasync, CLASS_disk, pc))
 		return REAL(fdatasync)(fd);
 	r = REAL(fdatasync)(fd);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fdatasync)(fd);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1867,11 +1981,13 @@ EXPORT int fdatasync(int fd)
 		return fdatasync_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_fdatasync);
 	r = REAL(fdatasync)(fd);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(fdatasync)(fd);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fdatasync), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_fdatasync), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
 	}
 	fdatasync_late(t, CALLER(), begin, end, r, fd);
@@ -1896,6 +2012,8 @@ static NOINLINE int syncfs_event(void *pc, int fd)
 	if (!shim_begin(&e, CALL_syncfs, CLASS_disk, pc))
 		return REAL(syncfs)(fd);
 	r = REAL(syncfs)(fd);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(syncfs)(fd);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1912,11 +2030,13 @@ EXPORT int syncfs(int fd)
 		return syncfs_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_syncfs);
 	r = REAL(syncfs)(fd);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(syncfs)(fd);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_syncfs), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_syncfs), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
 	}
 	syncfs_late(t, CALLER(), begin, end, r, fd);
@@ -1959,6 +2079,8 @@ static NOINLINE int sync_file_range_event(void *pc, int fd, off_t off, off_t n, 
 	if (!shim_begin(&e, CALL_sync_file_range, CLASS_disk, pc))
 		return REAL(sync_file_range)(fd, off, n, flags);
 	r = REAL(sync_file_range)(fd, off, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(sync_file_range)(fd, off, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -1978,11 +2100,13 @@ EXPORT int sync_file_range(int fd, off_t off, off_t n, unsigned flags)
 		return sync_file_range_event(CALLER(), fd, off, n, flags);
 	begin = shim_simple_begin(t, CALL_sync_file_range);
 	r = REAL(sync_file_range)(fd, off, n, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(sync_file_range)(fd, off, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sync_file_range), shim_ret_errno((i64)r), (u64)(off), (u64)(n), (u64)(flags), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_sync_file_range), shim_ret_errno((i64)r), (u64)(off), (u64)(n), (u64)(flags), begin, end)))
 			return r;
 	}
 	sync_file_range_late(t, CALLER(), begin, end, r, fd, off, n, flags);
@@ -1997,6 +2121,8 @@ EXPORT int ftruncate(int fd, off_t n)
 		return REAL(ftruncate)(fd, n);
 	shim_pre_keepfd(&e, fd);
 	r = REAL(ftruncate)(fd, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(ftruncate)(fd, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2013,6 +2139,8 @@ EXPORT int ftruncate64(int fd, off_t n)
 		return REAL(ftruncate64)(fd, n);
 	shim_pre_keepfd(&e, fd);
 	r = REAL(ftruncate64)(fd, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(ftruncate64)(fd, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2077,6 +2205,8 @@ static NOINLINE int fallocate_event(void *pc, int fd, int mode, off_t off, off_t
 	if (!shim_begin(&e, CALL_fallocate, CLASS_disk, pc))
 		return REAL(fallocate)(fd, mode, off, n);
 	r = REAL(fallocate)(fd, mode, off, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fallocate)(fd, mode, off, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2096,11 +2226,13 @@ EXPORT int fallocate(int fd, int mode, off_t off, off_t n)
 		return fallocate_event(CALLER(), fd, mode, off, n);
 	begin = shim_simple_begin(t, CALL_fallocate);
 	r = REAL(fallocate)(fd, mode, off, n);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(fallocate)(fd, mode, off, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fallocate), shim_ret_errno((i64)r), (u64)(mode), (u64)(off), (u64)(n), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_fallocate), shim_ret_errno((i64)r), (u64)(mode), (u64)(off), (u64)(n), begin, end)))
 			return r;
 	}
 	fallocate_late(t, CALLER(), begin, end, r, fd, mode, off, n);
@@ -2131,6 +2263,8 @@ static NOINLINE int fallocate64_event(void *pc, int fd, int mode, off_t off, off
 	if (!shim_begin(&e, CALL_fallocate64, CLASS_disk, pc))
 		return REAL(fallocate64)(fd, mode, off, n);
 	r = REAL(fallocate64)(fd, mode, off, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fallocate64)(fd, mode, off, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2150,11 +2284,13 @@ EXPORT int fallocate64(int fd, int mode, off_t off, off_t n)
 		return fallocate64_event(CALLER(), fd, mode, off, n);
 	begin = shim_simple_begin(t, CALL_fallocate64);
 	r = REAL(fallocate64)(fd, mode, off, n);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(fallocate64)(fd, mode, off, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fallocate64), shim_ret_errno((i64)r), (u64)(mode), (u64)(off), (u64)(n), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_fallocate64), shim_ret_errno((i64)r), (u64)(mode), (u64)(off), (u64)(n), begin, end)))
 			return r;
 	}
 	fallocate64_late(t, CALLER(), begin, end, r, fd, mode, off, n);
@@ -2205,7 +2341,7 @@ EXPORT int posix_fallocate(int fd, off_t off, off_t n)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fallocate), (i64)r, (u64)(off), (u64)(n), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fallocate), (i64)r, (u64)(off), (u64)(n), 0, begin, end)))
 			return r;
 	}
 	posix_fallocate_late(t, CALLER(), begin, end, r, fd, off, n);
@@ -2256,7 +2392,7 @@ EXPORT int posix_fallocate64(int fd, off_t off, off_t n)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fallocate64), (i64)r, (u64)(off), (u64)(n), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fallocate64), (i64)r, (u64)(off), (u64)(n), 0, begin, end)))
 			return r;
 	}
 	posix_fallocate64_late(t, CALLER(), begin, end, r, fd, off, n);
@@ -2310,7 +2446,7 @@ EXPORT int posix_fadvise(int fd, off_t off, off_t n, int advice)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fadvise), (i64)r, (u64)(off), (u64)(n), (u64)(advice), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fadvise), (i64)r, (u64)(off), (u64)(n), (u64)(advice), begin, end)))
 			return r;
 	}
 	posix_fadvise_late(t, CALLER(), begin, end, r, fd, off, n, advice);
@@ -2364,7 +2500,7 @@ EXPORT int posix_fadvise64(int fd, off_t off, off_t n, int advice)
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fadvise64), (i64)r, (u64)(off), (u64)(n), (u64)(advice), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_posix_fadvise64), (i64)r, (u64)(off), (u64)(n), (u64)(advice), begin, end)))
 			return r;
 	}
 	posix_fadvise64_late(t, CALLER(), begin, end, r, fd, off, n, advice);
@@ -2393,6 +2529,8 @@ static NOINLINE ssize_t readahead_event(void *pc, int fd, off_t off, size_t n)
 	if (!shim_begin(&e, CALL_readahead, CLASS_disk, pc))
 		return REAL(readahead)(fd, off, n);
 	r = REAL(readahead)(fd, off, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(readahead)(fd, off, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2411,11 +2549,13 @@ EXPORT ssize_t readahead(int fd, off_t off, size_t n)
 		return readahead_event(CALLER(), fd, off, n);
 	begin = shim_simple_begin(t, CALL_readahead);
 	r = REAL(readahead)(fd, off, n);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(readahead)(fd, off, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_readahead), shim_ret_errno((i64)r), (u64)(off), (u64)(n), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_readahead), shim_ret_errno((i64)r), (u64)(off), (u64)(n), 0, begin, end)))
 			return r;
 	}
 	readahead_late(t, CALLER(), begin, end, r, fd, off, n);
@@ -2446,6 +2586,8 @@ static NOINLINE ssize_t sendfile_event(void *pc, int out, int in, off_t *off, si
 	if (!shim_begin(&e, CALL_sendfile, CLASS_disk, pc))
 		return REAL(sendfile)(out, in, off, n);
 	r = REAL(sendfile)(out, in, off, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, in, 1))
+		r = REAL(sendfile)(out, in, off, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
@@ -2465,11 +2607,13 @@ EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t n)
 		return sendfile_event(CALLER(), out, in, off, n);
 	begin = shim_simple_begin(t, CALL_sendfile);
 	r = REAL(sendfile)(out, in, off, n);
+	while (unlikely(r == -1) && shim_broken(begin, in, 1))
+		r = REAL(sendfile)(out, in, off, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(in);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
 			return r;
 	}
 	sendfile_late(t, CALLER(), begin, end, r, out, in, off, n);
@@ -2500,6 +2644,8 @@ static NOINLINE ssize_t sendfile64_event(void *pc, int out, int in, off_t *off, 
 	if (!shim_begin(&e, CALL_sendfile64, CLASS_disk, pc))
 		return REAL(sendfile64)(out, in, off, n);
 	r = REAL(sendfile64)(out, in, off, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, in, 1))
+		r = REAL(sendfile64)(out, in, off, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
@@ -2519,11 +2665,13 @@ EXPORT ssize_t sendfile64(int out, int in, off_t *off, size_t n)
 		return sendfile64_event(CALLER(), out, in, off, n);
 	begin = shim_simple_begin(t, CALL_sendfile64);
 	r = REAL(sendfile64)(out, in, off, n);
+	while (unlikely(r == -1) && shim_broken(begin, in, 1))
+		r = REAL(sendfile64)(out, in, off, n);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(in);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile64), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_sendfile64), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(shim_offset(r,off)), begin, end)))
 			return r;
 	}
 	sendfile64_late(t, CALLER(), begin, end, r, out, in, off, n);
@@ -2537,6 +2685,8 @@ EXPORT ssize_t copy_file_range(int in, off_t *off, int out, off_t *outoff, size_
 	if (!shim_begin(&e, CALL_copy_file_range, CLASS_disk, CALLER()))
 		return REAL(copy_file_range)(in, off, out, outoff, n, flags);
 	r = REAL(copy_file_range)(in, off, out, outoff, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, in, 0))
+		r = REAL(copy_file_range)(in, off, out, outoff, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
@@ -2555,6 +2705,8 @@ EXPORT ssize_t splice(int in, off_t *off, int out, off_t *outoff, size_t n, unsi
 	if (!shim_begin(&e, CALL_splice, CLASS_disk, CALLER()))
 		return REAL(splice)(in, off, out, outoff, n, flags);
 	r = REAL(splice)(in, off, out, outoff, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, in, 0))
+		r = REAL(splice)(in, off, out, outoff, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
@@ -2591,6 +2743,8 @@ static NOINLINE ssize_t tee_event(void *pc, int in, int out, size_t n, unsigned 
 	if (!shim_begin(&e, CALL_tee, CLASS_disk, pc))
 		return REAL(tee)(in, out, n, flags);
 	r = REAL(tee)(in, out, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, in, 0))
+		r = REAL(tee)(in, out, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, in);
@@ -2610,11 +2764,13 @@ EXPORT ssize_t tee(int in, int out, size_t n, unsigned flags)
 		return tee_event(CALLER(), in, out, n, flags);
 	begin = shim_simple_begin(t, CALL_tee);
 	r = REAL(tee)(in, out, n, flags);
+	while (unlikely(r == -1) && shim_broken(begin, in, 0))
+		r = REAL(tee)(in, out, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(in);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tee), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(flags), begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_tee), shim_ret_errno((i64)r), (u64)(n), (u64)(shim_obj_fd(t,out)), (u64)(flags), begin, end)))
 			return r;
 	}
 	tee_late(t, CALLER(), begin, end, r, in, out, n, flags);
@@ -2644,6 +2800,8 @@ static NOINLINE ssize_t vmsplice_event(void *pc, int fd, const struct iovec *v, 
 	if (!shim_begin(&e, CALL_vmsplice, CLASS_disk, pc))
 		return REAL(vmsplice)(fd, v, n, flags);
 	r = REAL(vmsplice)(fd, v, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(vmsplice)(fd, v, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2662,11 +2820,13 @@ EXPORT ssize_t vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
 		return vmsplice_event(CALLER(), fd, v, n, flags);
 	begin = shim_simple_begin(t, CALL_vmsplice);
 	r = REAL(vmsplice)(fd, v, n, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(vmsplice)(fd, v, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_vmsplice), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_vmsplice), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	vmsplice_late(t, CALLER(), begin, end, r, fd, v, n, flags);
@@ -2831,6 +2991,8 @@ EXPORT int inotify_add_watch(int fd, const char *path, uint32_t mask)
 	if (!shim_begin(&e, CALL_inotify_add_watch, CLASS_disk, CALLER()))
 		return REAL(inotify_add_watch)(fd, path, mask);
 	r = REAL(inotify_add_watch)(fd, path, mask);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(inotify_add_watch)(fd, path, mask);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2862,6 +3024,8 @@ EXPORT int lockf(int fd, int cmd, off_t n)
 	if (!shim_begin(&e, CALL_lockf, CLASS_disk, CALLER()))
 		return REAL(lockf)(fd, cmd, n);
 	r = REAL(lockf)(fd, cmd, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(lockf)(fd, cmd, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2879,6 +3043,8 @@ EXPORT int lockf64(int fd, int cmd, off_t n)
 	if (!shim_begin(&e, CALL_lockf64, CLASS_disk, CALLER()))
 		return REAL(lockf64)(fd, cmd, n);
 	r = REAL(lockf64)(fd, cmd, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(lockf64)(fd, cmd, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2909,6 +3075,8 @@ static NOINLINE int flock_event(void *pc, int fd, int op)
 	if (!shim_begin(&e, CALL_flock, CLASS_disk, pc))
 		return REAL(flock)(fd, op);
 	r = REAL(flock)(fd, op);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(flock)(fd, op);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -2926,11 +3094,13 @@ EXPORT int flock(int fd, int op)
 		return flock_event(CALLER(), fd, op);
 	begin = shim_simple_begin(t, CALL_flock);
 	r = REAL(flock)(fd, op);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(flock)(fd, op);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_flock), shim_ret_errno((i64)r), (u64)(op), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_flock), shim_ret_errno((i64)r), (u64)(op), 0, 0, begin, end)))
 			return r;
 	}
 	flock_late(t, CALLER(), begin, end, r, fd, op);
@@ -3023,6 +3193,8 @@ static NOINLINE int tcsetattr_event(void *pc, int fd, int how, const struct term
 	if (!shim_begin(&e, CALL_tcsetattr, CLASS_disk, pc))
 		return REAL(tcsetattr)(fd, how, to);
 	r = REAL(tcsetattr)(fd, how, to);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(tcsetattr)(fd, how, to);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -3040,11 +3212,13 @@ EXPORT int tcsetattr(int fd, int how, const struct termios *to)
 		return tcsetattr_event(CALLER(), fd, how, to);
 	begin = shim_simple_begin(t, CALL_tcsetattr);
 	r = REAL(tcsetattr)(fd, how, to);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(tcsetattr)(fd, how, to);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tcsetattr), shim_ret_errno((i64)r), (u64)(how), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_tcsetattr), shim_ret_errno((i64)r), (u64)(how), 0, 0, begin, end)))
 			return r;
 	}
 	tcsetattr_late(t, CALLER(), begin, end, r, fd, how, to);
@@ -3069,6 +3243,8 @@ static NOINLINE int tcdrain_event(void *pc, int fd)
 	if (!shim_begin(&e, CALL_tcdrain, CLASS_disk, pc))
 		return REAL(tcdrain)(fd);
 	r = REAL(tcdrain)(fd);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(tcdrain)(fd);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -3085,11 +3261,13 @@ EXPORT int tcdrain(int fd)
 		return tcdrain_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_tcdrain);
 	r = REAL(tcdrain)(fd);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(tcdrain)(fd);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tcdrain), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_tcdrain), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
 	}
 	tcdrain_late(t, CALLER(), begin, end, r, fd);
@@ -3146,6 +3324,8 @@ static NOINLINE int tcsendbreak_event(void *pc, int fd, int time)
 	if (!shim_begin(&e, CALL_tcsendbreak, CLASS_disk, pc))
 		return REAL(tcsendbreak)(fd, time);
 	r = REAL(tcsendbreak)(fd, time);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(tcsendbreak)(fd, time);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -3163,11 +3343,13 @@ EXPORT int tcsendbreak(int fd, int time)
 		return tcsendbreak_event(CALLER(), fd, time);
 	begin = shim_simple_begin(t, CALL_tcsendbreak);
 	r = REAL(tcsendbreak)(fd, time);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(tcsendbreak)(fd, time);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_tcsendbreak), shim_ret_errno((i64)r), (u64)(time), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_tcsendbreak), shim_ret_errno((i64)r), (u64)(time), 0, 0, begin, end)))
 			return r;
 	}
 	tcsendbreak_late(t, CALLER(), begin, end, r, fd, time);
@@ -3221,6 +3403,8 @@ static NOINLINE int grantpt_event(void *pc, int fd)
 	if (!shim_begin(&e, CALL_grantpt, CLASS_disk, pc))
 		return REAL(grantpt)(fd);
 	r = REAL(grantpt)(fd);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(grantpt)(fd);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -3237,11 +3421,13 @@ EXPORT int grantpt(int fd)
 		return grantpt_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_grantpt);
 	r = REAL(grantpt)(fd);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(grantpt)(fd);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_grantpt), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_grantpt), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
 	}
 	grantpt_late(t, CALLER(), begin, end, r, fd);
@@ -3777,6 +3963,8 @@ static NOINLINE int fchdir_event(void *pc, int fd)
 	if (!shim_begin(&e, CALL_fchdir, CLASS_disk, pc))
 		return REAL(fchdir)(fd);
 	r = REAL(fchdir)(fd);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fchdir)(fd);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -3793,11 +3981,13 @@ EXPORT int fchdir(int fd)
 		return fchdir_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_fchdir);
 	r = REAL(fchdir)(fd);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(fchdir)(fd);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fchdir), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_fchdir), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
 	}
 	fchdir_late(t, CALLER(), begin, end, r, fd);
@@ -4249,6 +4439,8 @@ EXPORT int fstatfs(int fd, struct statfs *st)
 		return REAL(fstatfs)(fd, st);
 	e.inbuf = answer;
 	r = REAL(fstatfs)(fd, st);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fstatfs)(fd, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4266,6 +4458,8 @@ EXPORT int fstatfs64(int fd, struct statfs64 *st)
 		return REAL(fstatfs64)(fd, st);
 	e.inbuf = answer;
 	r = REAL(fstatfs64)(fd, st);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fstatfs64)(fd, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4317,6 +4511,8 @@ EXPORT int fstatvfs(int fd, struct statvfs *st)
 		return REAL(fstatvfs)(fd, st);
 	e.inbuf = answer;
 	r = REAL(fstatvfs)(fd, st);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fstatvfs)(fd, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4334,6 +4530,8 @@ EXPORT int fstatvfs64(int fd, struct statvfs64 *st)
 		return REAL(fstatvfs64)(fd, st);
 	e.inbuf = answer;
 	r = REAL(fstatvfs64)(fd, st);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fstatvfs64)(fd, st);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4439,6 +4637,8 @@ static NOINLINE long fpathconf_event(void *pc, int fd, int name)
 	if (!shim_begin(&e, CALL_fpathconf, CLASS_disk, pc))
 		return REAL(fpathconf)(fd, name);
 	r = REAL(fpathconf)(fd, name);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fpathconf)(fd, name);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4456,11 +4656,13 @@ EXPORT long fpathconf(int fd, int name)
 		return fpathconf_event(CALLER(), fd, name);
 	begin = shim_simple_begin(t, CALL_fpathconf);
 	r = REAL(fpathconf)(fd, name);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(fpathconf)(fd, name);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_fpathconf), shim_ret_errno((i64)r), (u64)(name), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_fpathconf), shim_ret_errno((i64)r), (u64)(name), 0, 0, begin, end)))
 			return r;
 	}
 	fpathconf_late(t, CALLER(), begin, end, r, fd, name);
@@ -4507,6 +4709,8 @@ EXPORT int fchmod(int fd, mode_t mode)
 		return REAL(fchmod)(fd, mode);
 	shim_pre_keepattr(&e, fd, 0, 0);
 	r = REAL(fchmod)(fd, mode);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fchmod)(fd, mode);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4575,6 +4779,8 @@ EXPORT int fchown(int fd, uid_t uid, gid_t gid)
 		return REAL(fchown)(fd, uid, gid);
 	shim_pre_keepattr(&e, fd, 0, 0);
 	r = REAL(fchown)(fd, uid, gid);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fchown)(fd, uid, gid);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4662,6 +4868,8 @@ EXPORT int futimes(int fd, const struct timeval t[2])
 		return REAL(futimes)(fd, t);
 	shim_pre_keepattr(&e, fd, 0, 0);
 	r = REAL(futimes)(fd, t);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(futimes)(fd, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4697,6 +4905,8 @@ EXPORT int futimens(int fd, const struct timespec t[2])
 		return REAL(futimens)(fd, t);
 	shim_pre_keepattr(&e, fd, 0, 0);
 	r = REAL(futimens)(fd, t);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(futimens)(fd, t);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4872,6 +5082,8 @@ EXPORT ssize_t fgetxattr(int fd, const char *name, void *buf, size_t n)
 		return REAL(fgetxattr)(fd, name, buf, n);
 	e.inbuf = answer;
 	r = REAL(fgetxattr)(fd, name, buf, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fgetxattr)(fd, name, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4889,6 +5101,8 @@ EXPORT int fsetxattr(int fd, const char *name, const void *buf, size_t n, int fl
 	if (!shim_begin(&e, CALL_fsetxattr, CLASS_disk, CALLER()))
 		return REAL(fsetxattr)(fd, name, buf, n, flags);
 	r = REAL(fsetxattr)(fd, name, buf, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fsetxattr)(fd, name, buf, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4908,6 +5122,8 @@ EXPORT ssize_t flistxattr(int fd, char *buf, size_t n)
 		return REAL(flistxattr)(fd, buf, n);
 	e.inbuf = answer;
 	r = REAL(flistxattr)(fd, buf, n);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(flistxattr)(fd, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -4924,6 +5140,8 @@ EXPORT int fremovexattr(int fd, const char *name)
 	if (!shim_begin(&e, CALL_fremovexattr, CLASS_disk, CALLER()))
 		return REAL(fremovexattr)(fd, name);
 	r = REAL(fremovexattr)(fd, name);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(fremovexattr)(fd, name);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5047,7 +5265,7 @@ EXPORT int msync(void *addr, size_t n, int flags)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_msync), shim_ret_errno((i64)r), (u64)(addr), (u64)(n), (u64)(flags), begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_msync), shim_ret_errno((i64)r), (u64)(addr), (u64)(n), (u64)(flags), begin, end)))
 			return r;
 	}
 	msync_late(t, CALLER(), begin, end, r, addr, n, flags);
@@ -5180,6 +5398,8 @@ EXPORT int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 		return REAL(accept)(fd, addr, len);
 	e.inbuf = answer;
 	r = REAL(accept)(fd, addr, len);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(accept)(fd, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5198,6 +5418,8 @@ EXPORT int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 		return REAL(accept4)(fd, addr, len, flags);
 	e.inbuf = answer;
 	r = REAL(accept4)(fd, addr, len, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(accept4)(fd, addr, len, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5217,6 +5439,8 @@ EXPORT int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 		return REAL(connect)(fd, addr, len);
 	e.inbuf = answer;
 	r = REAL(connect)(fd, addr, len);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 2))
+		r = REAL(connect)(fd, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5235,6 +5459,8 @@ EXPORT int __connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 		return REAL(__connect)(fd, addr, len);
 	e.inbuf = answer;
 	r = REAL(__connect)(fd, addr, len);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 2))
+		r = REAL(__connect)(fd, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5386,6 +5612,8 @@ static NOINLINE ssize_t send_event(void *pc, int fd, const void *buf, size_t n, 
 	if (!shim_begin(&e, CALL_send, CLASS_net, pc))
 		return REAL(send)(fd, buf, n, flags);
 	r = REAL(send)(fd, buf, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(send)(fd, buf, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5405,11 +5633,13 @@ EXPORT ssize_t send(int fd, const void *buf, size_t n, int flags)
 		return send_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL_send);
 	r = shim_may_ask(CALL_send) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(send)(fd, buf, n, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(send)(fd, buf, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	send_late(t, CALLER(), begin, end, r, fd, buf, n, flags);
@@ -5440,6 +5670,8 @@ static NOINLINE ssize_t __send_event(void *pc, int fd, const void *buf, size_t n
 	if (!shim_begin(&e, CALL___send, CLASS_net, pc))
 		return REAL(__send)(fd, buf, n, flags);
 	r = REAL(__send)(fd, buf, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(__send)(fd, buf, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5459,11 +5691,13 @@ EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
 		return __send_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL___send);
 	r = shim_may_ask(CALL___send) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(__send)(fd, buf, n, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(__send)(fd, buf, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_out(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___send), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	__send_late(t, CALLER(), begin, end, r, fd, buf, n, flags);
@@ -5479,6 +5713,8 @@ EXPORT ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCK
 		return REAL(sendto)(fd, buf, n, flags, addr, len);
 	e.inbuf = answer;
 	r = REAL(sendto)(fd, buf, n, flags, addr, len);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(sendto)(fd, buf, n, flags, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5499,6 +5735,8 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 		return REAL(sendmsg)(fd, msg, flags);
 	e.inbuf = answer;
 	r = REAL(sendmsg)(fd, msg, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(sendmsg)(fd, msg, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5519,6 +5757,8 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags)
 		return REAL(sendmmsg)(fd, vec, n, flags);
 	e.inbuf = answer;
 	r = REAL(sendmmsg)(fd, vec, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(sendmmsg)(fd, vec, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5554,6 +5794,8 @@ static NOINLINE ssize_t recv_event(void *pc, int fd, void *buf, size_t n, int fl
 	if (!shim_begin(&e, CALL_recv, CLASS_net, pc))
 		return REAL(recv)(fd, buf, n, flags);
 	r = REAL(recv)(fd, buf, n, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(recv)(fd, buf, n, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5573,11 +5815,13 @@ EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
 		return recv_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL_recv);
 	r = shim_may_ask(CALL_recv) ? shim_asked(sys(SYS_recvfrom, fd, buf, n, flags, 0, 0)) : REAL(recv)(fd, buf, n, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(recv)(fd, buf, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_recv), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL_recv), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	recv_late(t, CALLER(), begin, end, r, fd, buf, n, flags);
@@ -5609,6 +5853,8 @@ static NOINLINE ssize_t __recv_chk_event(void *pc, int fd, void *buf, size_t n, 
 	if (!shim_begin(&e, CALL___recv_chk, CLASS_net, pc))
 		return REAL(__recv_chk)(fd, buf, n, space, flags);
 	r = REAL(__recv_chk)(fd, buf, n, space, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(__recv_chk)(fd, buf, n, space, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5628,11 +5874,13 @@ EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags)
 		return __recv_chk_event(CALLER(), fd, buf, n, space, flags);
 	begin = shim_simple_begin(t, CALL___recv_chk);
 	r = REAL(__recv_chk)(fd, buf, n, space, flags);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(__recv_chk)(fd, buf, n, space, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___recv_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(fd) && shim_quick(t, o, key_sc(CALLER(), CALL___recv_chk), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	__recv_chk_late(t, CALLER(), begin, end, r, fd, buf, n, space, flags);
@@ -5648,6 +5896,8 @@ EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t n, int flags, __SOCKA
 		return REAL(recvfrom)(fd, buf, n, flags, addr, len);
 	e.inbuf = answer;
 	r = REAL(recvfrom)(fd, buf, n, flags, addr, len);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(recvfrom)(fd, buf, n, flags, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5668,6 +5918,8 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t space
 		return REAL(__recvfrom_chk)(fd, buf, n, space, flags, addr, len);
 	e.inbuf = answer;
 	r = REAL(__recvfrom_chk)(fd, buf, n, space, flags, addr, len);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(__recvfrom_chk)(fd, buf, n, space, flags, addr, len);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5688,6 +5940,8 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 		return REAL(recvmsg)(fd, msg, flags);
 	e.inbuf = answer;
 	r = REAL(recvmsg)(fd, msg, flags);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(recvmsg)(fd, msg, flags);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5708,6 +5962,8 @@ EXPORT int recvmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags, stru
 		return REAL(recvmmsg)(fd, vec, n, flags, tmo);
 	e.inbuf = answer;
 	r = REAL(recvmmsg)(fd, vec, n, flags, tmo);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(recvmmsg)(fd, vec, n, flags, tmo);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5869,6 +6125,8 @@ EXPORT int epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 		return REAL(epoll_wait)(epfd, ev, max, timeout);
 	e.inbuf = answer;
 	r = REAL(epoll_wait)(epfd, ev, max, timeout);
+	while (unlikely(r == -1) && shim_broken(e.begin, epfd, 0))
+		r = REAL(epoll_wait)(epfd, ev, max, timeout);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, epfd);
@@ -5888,6 +6146,8 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, c
 		return REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
 	e.inbuf = answer;
 	r = REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
+	while (unlikely(r == -1) && shim_broken(e.begin, epfd, 0))
+		r = REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, epfd);
@@ -5908,6 +6168,8 @@ EXPORT int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct 
 		return REAL(epoll_pwait2)(epfd, ev, max, tmo, mask);
 	e.inbuf = answer;
 	r = REAL(epoll_pwait2)(epfd, ev, max, tmo, mask);
+	while (unlikely(r == -1) && shim_broken(e.begin, epfd, 0))
+		r = REAL(epoll_pwait2)(epfd, ev, max, tmo, mask);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, epfd);
@@ -5955,6 +6217,8 @@ static NOINLINE int eventfd_read_event(void *pc, int fd, eventfd_t *value)
 	if (!shim_begin(&e, CALL_eventfd_read, CLASS_net, pc))
 		return REAL(eventfd_read)(fd, value);
 	r = REAL(eventfd_read)(fd, value);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = REAL(eventfd_read)(fd, value);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -5972,11 +6236,13 @@ EXPORT int eventfd_read(int fd, eventfd_t *value)
 		return eventfd_read_event(CALLER(), fd, value);
 	begin = shim_simple_begin(t, CALL_eventfd_read);
 	r = REAL(eventfd_read)(fd, value);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
+		r = REAL(eventfd_read)(fd, value);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_read), shim_ret_errno((i64)r), (u64)(shim_out64(r,value)), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_read), shim_ret_errno((i64)r), (u64)(shim_out64(r,value)), 0, 0, begin, end)))
 			return r;
 	}
 	eventfd_read_late(t, CALLER(), begin, end, r, fd, value);
@@ -6003,6 +6269,8 @@ static NOINLINE int eventfd_write_event(void *pc, int fd, eventfd_t value)
 	if (!shim_begin(&e, CALL_eventfd_write, CLASS_net, pc))
 		return REAL(eventfd_write)(fd, value);
 	r = REAL(eventfd_write)(fd, value);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = REAL(eventfd_write)(fd, value);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -6020,11 +6288,13 @@ EXPORT int eventfd_write(int fd, eventfd_t value)
 		return eventfd_write_event(CALLER(), fd, value);
 	begin = shim_simple_begin(t, CALL_eventfd_write);
 	r = REAL(eventfd_write)(fd, value);
+	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
+		r = REAL(eventfd_write)(fd, value);
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
 		u64 o = shim_fd_known(fd);
-		if (likely(o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_write), shim_ret_errno((i64)r), (u64)(value), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && o && shim_quick(t, o, key_sc(CALLER(), CALL_eventfd_write), shim_ret_errno((i64)r), (u64)(value), 0, 0, begin, end)))
 			return r;
 	}
 	eventfd_write_late(t, CALLER(), begin, end, r, fd, value);
@@ -6840,7 +7110,7 @@ EXPORT int thrd_sleep(const struct timespec *time, struct timespec *left)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_thrd_sleep), (i64)r, (u64)((r==0||r==-1?shim_ns(time):0)), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_thrd_sleep), (i64)r, (u64)((r==0||r==-1?shim_ns(time):0)), 0, 0, begin, end)))
 			return r;
 	}
 	thrd_sleep_late(t, CALLER(), begin, end, r, time, left);
@@ -6899,7 +7169,7 @@ EXPORT pid_t wait(int *st)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
 			return r;
 	}
 	wait_late(t, CALLER(), begin, end, r, st);
@@ -6949,7 +7219,7 @@ EXPORT pid_t waitpid(pid_t pid, int *st, int options)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
 			return r;
 	}
 	waitpid_late(t, CALLER(), begin, end, r, pid, st, options);
@@ -7049,7 +7319,7 @@ EXPORT pid_t __wait(int *st)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL___wait), shim_ret_errno((i64)r), (u64)((r>0&&st?*st:0)), 0, 0, begin, end)))
 			return r;
 	}
 	__wait_late(t, CALLER(), begin, end, r, st);
@@ -7099,7 +7369,7 @@ EXPORT pid_t __waitpid(pid_t pid, int *st, int options)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL___waitpid), shim_ret_errno((i64)r), (u64)((i64)pid), (u64)(options), (u64)((r>0&&st?*st:0)), begin, end)))
 			return r;
 	}
 	__waitpid_late(t, CALLER(), begin, end, r, pid, st, options);
@@ -7759,7 +8029,7 @@ EXPORT unsigned int sleep(unsigned int seconds)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sleep), (i64)r, (u64)(seconds), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_sleep), (i64)r, (u64)(seconds), 0, 0, begin, end)))
 			return r;
 	}
 	sleep_late(t, CALLER(), begin, end, r, seconds);
@@ -7803,7 +8073,7 @@ EXPORT int usleep(useconds_t us)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_usleep), shim_ret_errno((i64)r), (u64)(us), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_usleep), shim_ret_errno((i64)r), (u64)(us), 0, 0, begin, end)))
 			return r;
 	}
 	usleep_late(t, CALLER(), begin, end, r, us);
@@ -8279,7 +8549,7 @@ EXPORT ssize_t getrandom(void *buf, size_t n, unsigned int flags)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(0 && shim_quick(t, 0, key_sc(CALLER(), CALL_getrandom), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
+		if (likely(shim_ctl.fast && 0 && shim_quick(t, 0, key_sc(CALLER(), CALL_getrandom), shim_ret_errno((i64)r), (u64)(n), (u64)(flags), 0, begin, end)))
 			return r;
 	}
 	getrandom_late(t, CALLER(), begin, end, r, buf, n, flags);
@@ -9583,7 +9853,7 @@ EXPORT int sigsuspend(const sigset_t *set)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
 			return r;
 	}
 	sigsuspend_late(t, CALLER(), begin, end, r, set);
@@ -9627,7 +9897,7 @@ EXPORT int __sigsuspend(const sigset_t *set)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL___sigsuspend), shim_ret_errno((i64)r), (u64)((errno==EINTR?shim_set(set):0)), 0, 0, begin, end)))
 			return r;
 	}
 	__sigsuspend_late(t, CALLER(), begin, end, r, set);
@@ -9674,7 +9944,7 @@ EXPORT int sigwait(const sigset_t *set, int *sig)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_sigwait), (i64)r, (u64)(shim_set_if(r,set)), (u64)((r==0?*sig:0)), 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_sigwait), (i64)r, (u64)(shim_set_if(r,set)), (u64)((r==0?*sig:0)), 0, begin, end)))
 			return r;
 	}
 	sigwait_late(t, CALLER(), begin, end, r, set, sig);
@@ -9781,7 +10051,7 @@ EXPORT int pause(void)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL_pause), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_pause), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
 			return r;
 	}
 	pause_late(t, CALLER(), begin, end, r);
@@ -9828,7 +10098,7 @@ EXPORT int __sigpause(int sigormask, int is_sig)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___sigpause), shim_ret_errno((i64)r), (u64)((u32)sigormask), (u64)(is_sig), 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL___sigpause), shim_ret_errno((i64)r), (u64)((u32)sigormask), (u64)(is_sig), 0, begin, end)))
 			return r;
 	}
 	__sigpause_late(t, CALLER(), begin, end, r, sigormask, is_sig);
@@ -9872,7 +10142,7 @@ EXPORT int __xpg_sigpause(int sig)
 	end = shim_ticks();
 	t->slot->call = 0;
 	{
-		if (likely(shim_quick(t, 0, key_sc(CALLER(), CALL___xpg_sigpause), shim_ret_errno((i64)r), (u64)(sig), 0, 0, begin, end)))
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL___xpg_sigpause), shim_ret_errno((i64)r), (u64)(sig), 0, 0, begin, end)))
 			return r;
 	}
 	__xpg_sigpause_late(t, CALLER(), begin, end, r, sig);

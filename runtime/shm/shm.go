@@ -91,15 +91,11 @@ func (c *Control) Tag() uint64 { return atomic.LoadUint64(&c.c.Tag) }
 func (c *Control) Level() uint32 { return atomic.LoadUint32(&c.c.Level) }
 
 // SetLevel switches what is recorded from the next event of each thread on. Fast follows Level except where every call
-// must take the slow path (serial runs, injected delays). Level is stored first: a thread that sees the new Fast
+// must take the slow path (serial runs, injected delays, a pause). Level is stored first: a thread that sees the new Fast
 // sees the new Level.
 func (c *Control) SetLevel(l uint32) {
 	atomic.StoreUint32(&c.c.Level, l)
-	fast := l
-	if atomic.LoadUint32(&c.c.Serial) != 0 || atomic.LoadUint32(&c.c.Delayed) != 0 {
-		fast = 0
-	}
-	atomic.StoreUint32(&c.c.Fast, fast)
+	c.setFast()
 }
 
 // Serial reports whether one token goes round.
@@ -233,6 +229,7 @@ type Slot struct {
 	Seq, Base, Gen        uint64
 	Start, Begin          uint64
 	State, Call           uint32
+	Parked, NS            uint32
 }
 
 // Head copies the head of slot i. Its fields are read one by one: those of a live thread may not fit each other.
@@ -244,6 +241,7 @@ func (r *Rings) Head(i int) Slot {
 		Pos: uint32(pos), Flushes: uint32(pos >> 32), Seq: atomic.LoadUint64(&s.Seq), Base: atomic.LoadUint64(&s.Base), Gen: atomic.LoadUint64(&s.Gen),
 		Start: atomic.LoadUint64(&s.Start), Begin: atomic.LoadUint64(&s.Begin),
 		State: atomic.LoadUint32(&s.State), Call: atomic.LoadUint32(&s.Call),
+		Parked: atomic.LoadUint32(&s.Parked), NS: atomic.LoadUint32(&s.NS),
 	}
 }
 

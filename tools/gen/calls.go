@@ -241,6 +241,10 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	if !ok {
 		return fmt.Errorf("no ret %q", ret)
 	}
+	again := ""
+	if fd := descriptor(c); fd != "" && !void && ret == "errno" {
+		again = fmt.Sprintf("while (unlikely(r == -1) && shim_broken(BEGIN, %s, %d))\n\t\tr = %s;\n", fd, direction(c), call)
+	}
 	var after []string
 	if !void {
 		after = append(after, "e.ret = "+convert+";")
@@ -253,7 +257,7 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	}
 	simple := !void && ret != "ptr" && len(tail)+len(input)+len(pre)+len(do)+len(post) == 0 && c.Block
 	if simple {
-		return simpleWrapper(b, c, s, call, convert, obj, fields, data, after)
+		return simpleWrapper(b, c, s, call, again, convert, obj, fields, data, after)
 	}
 	fmt.Fprintf(b, "\nEXPORT %s %s(%s)\n{\n\tstruct ev e;\n", s.ret, s.name, s.args)
 	if len(input) > 0 {
@@ -276,6 +280,7 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 		fmt.Fprintf(b, "\t%s;\n", call)
 	} else {
 		fmt.Fprintf(b, "\tr = %s;\n", call)
+		repeat(b, again, "e.begin")
 	}
 	fmt.Fprintf(b, "\tshim_end(&e, %s);\n", stamp)
 	lines(b, after)
@@ -290,7 +295,7 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 
 // simpleWrapper prints the shape for rows that record numbers and perhaps data (wrap.h): the event is made in memory
 // only where something is odd, by the two functions beside it.
-func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, convert string, obj, fields, data, after []string) error {
+func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, again, convert string, obj, fields, data, after []string) error {
 	id, params := ident(c), strings.Join(s.params, ", ")
 	args, comma := s.args, ", "
 	if len(s.params) == 0 {
@@ -306,7 +311,9 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, convert string, ob
 	lines(b, after)
 	b.WriteString("\tshim_done(&e);\n}\n")
 	fmt.Fprintf(b, "\nstatic NOINLINE %s %s_event(void *pc%s%s)\n{\n\tstruct ev e;\n\t%s r;\n", s.ret, id, comma, args, s.ret)
-	fmt.Fprintf(b, "\tif (!shim_begin(&e, CALL_%s, CLASS_%s, pc))\n\t\treturn %s;\n\tr = %s;\n\tshim_end(&e, WRAP_BLOCK);\n", id, c.Class, call, call)
+	fmt.Fprintf(b, "\tif (!shim_begin(&e, CALL_%s, CLASS_%s, pc))\n\t\treturn %s;\n\tr = %s;\n", id, c.Class, call, call)
+	repeat(b, again, "e.begin")
+	b.WriteString("\tshim_end(&e, WRAP_BLOCK);\n")
 	lines(b, after)
 	b.WriteString("\tshim_done(&e);\n\treturn r;\n}\n")
 	if w := strings.Fields(c.Sys); len(w) > 0 {
@@ -346,15 +353,48 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, convert string, ob
 	}
 	fmt.Fprintf(b, "\nEXPORT %s %s(%s)\n{\n\tstruct thr *t = shim_simple(CLASS_%s);\n\tu64 begin, end;\n\t%s r;\n", s.ret, s.name, s.args, c.Class, s.ret)
 	fmt.Fprintf(b, "\tif (unlikely(!t))\n\t\treturn %s_event(CALLER()%s%s);\n", id, comma, params)
-	fmt.Fprintf(b, "\tbegin = shim_simple_begin(t, CALL_%s);\n\tr = %s;\n\tend = shim_ticks();\n\tt->slot->call = 0;\n", id, call)
+	fmt.Fprintf(b, "\tbegin = shim_simple_begin(t, CALL_%s);\n\tr = %s;\n", id, call)
+	repeat(b, again, "begin")
+	b.WriteString("\tend = shim_ticks();\n\tt->slot->call = 0;\n")
 	b.WriteString("\t{\n")
 	for _, o := range odd {
 		fmt.Fprintf(b, "\t\t%s\n", o)
 	}
-	fmt.Fprintf(b, "\t\tif (likely(%sshim_quick(t, %s, key_sc(CALLER(), CALL_%s), %s, %s, %s, %s, begin, end)))\n\t\t\treturn r;\n\t}\n",
+	fmt.Fprintf(b, "\t\tif (likely(shim_ctl.fast && %sshim_quick(t, %s, key_sc(CALLER(), CALL_%s), %s, %s, %s, %s, begin, end)))\n\t\t\treturn r;\n\t}\n",
 		quiet, object, id, convert, f["f1"], f["f2"], f["f3"])
 	fmt.Fprintf(b, "\t%s_late(t, CALLER(), begin, end, r%s%s);\n\treturn r;\n}\n", id, comma, params)
 	return nil
+}
+
+// descriptor is the expression of the descriptor that a row which may wait waits for: a call that a pause broke off is
+// made again (shim/pause.h).
+func descriptor(c cabi.Call) string {
+	if !c.Block || (c.Class != cabi.Disk && c.Class != cabi.Net) {
+		return ""
+	}
+	for _, step := range strings.Split(c.Rec, ";") {
+		if w := strings.Fields(step); len(w) == 3 && w[0] == "obj" && w[1] == "fd" {
+			return w[2]
+		}
+	}
+	return ""
+}
+
+// direction is what it waits for: 0 to read, 1 to write, 2 to be connected.
+func direction(c cabi.Call) int {
+	switch {
+	case strings.Contains(c.Name, "connect"):
+		return 2
+	case strings.Contains(c.Name, "send") || strings.Contains(c.Name, "write"):
+		return 1
+	}
+	return 0
+}
+
+func repeat(b *bytes.Buffer, again, begin string) {
+	if again != "" {
+		b.WriteString("\t" + strings.Replace(again, "BEGIN", begin, 1))
+	}
 }
 
 func lines(b *bytes.Buffer, l []string) {

@@ -1,0 +1,128 @@
+package pause
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"prophet/cabi"
+	"prophet/runtime/shm"
+)
+
+// callsBack are calls that run the program's own functions: sleeping in one says nothing.
+var callsBack = func() map[uint32]bool {
+	m := map[uint32]bool{}
+	for _, c := range cabi.Calls {
+		switch c.Name {
+		case "pthread_once", "__pthread_once", "call_once", "scandir", "scandir64", "scandirat", "scandirat64", "clone", "__clone", "fork", "__fork":
+			m[uint32(c.ID)] = true
+		}
+	}
+	return m
+}()
+
+// look is the run's processes and threads at one moment.
+type look struct {
+	threads []Thread
+	order   []uint32 // processes, parents before their children
+	moves   map[uint32]bool
+}
+
+func (l *look) moving() (m []Thread) {
+	for _, t := range l.threads {
+		if t.State == Running {
+			m = append(m, t)
+		}
+	}
+	return m
+}
+
+// look finds all threads of the recorder's processes, and of those that they started and that the recorder does not know
+// (a forked child that has called nothing yet, a static program). It asks the kernel what a thread does that is not
+// parked.
+func (r *Run) look(p uint32, halted map[uint32]bool) (*look, error) {
+	rings, err := shm.OpenRings(r.c)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("the run's rings cannot be read: %w", err)
+	}
+	slots := map[uint32]shm.Slot{} // by tid
+	pids := map[uint32]bool{}
+	if rings != nil {
+		defer rings.Close()
+		for i := range rings.Len() {
+			pid := r.c.Owner(i)
+			if pid == 0 {
+				continue
+			}
+			h := rings.Head(i)
+			if h.Owner != pid || h.State == cabi.SlotFree || h.TID == 0 {
+				continue
+			}
+			if h.NS != 0 && r.ns != 0 && h.NS != r.ns {
+				return nil, fmt.Errorf("process %d of the run is in another pid namespace: pause it from there", pid)
+			}
+			slots[h.TID] = h
+			pids[pid] = true
+		}
+	}
+	l := &look{moves: map[uint32]bool{}}
+	self := uint32(os.Getpid())
+	l.order = family(pids, self)
+	for _, pid := range l.order {
+		for _, tid := range shm.Tasks(int(pid)) {
+			t := Thread{PID: pid, TID: uint32(tid), State: Running}
+			s, known := slots[t.TID]
+			if known {
+				t.UID, t.Call = s.UID, s.Call
+			}
+			if known && p&1 != 0 && s.Parked == p {
+				t.State = Parked
+				l.threads = append(l.threads, t)
+				continue
+			}
+			switch state := shm.StateOf(int(pid), tid); {
+			case state == 0 || state == 'Z' || state == 'X':
+				continue
+			case state == 'T' || state == 't' || state == 'D' && halted[pid]:
+				t.State = Stopped
+			case known && s.Call != 0 && !callsBack[s.Call] && (state == 'S' || state == 'D'):
+				t.State = InCall
+			}
+			if t.State == Running {
+				l.moves[pid] = true
+			}
+			l.threads = append(l.threads, t)
+		}
+	}
+	return l, nil
+}
+
+// family are the processes and all that descend from them, parents first, without ourselves and what we come from.
+func family(pids map[uint32]bool, self uint32) []uint32 {
+	var order []uint32
+	seen := map[uint32]bool{self: true}
+	var walk func(pid uint32)
+	walk = func(pid uint32) {
+		if seen[pid] {
+			return
+		}
+		seen[pid] = true
+		order = append(order, pid)
+		for _, child := range shm.Children(int(pid)) {
+			walk(uint32(child))
+		}
+	}
+	parent := map[uint32]uint32{}
+	for pid := range pids {
+		parent[pid] = uint32(shm.ParentOf(int(pid)))
+	}
+	for pid := range pids {
+		if !pids[parent[pid]] {
+			walk(pid)
+		}
+	}
+	for pid := range pids {
+		walk(pid)
+	}
+	return order
+}

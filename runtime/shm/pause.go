@@ -1,0 +1,160 @@
+package shm
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"prophet/cabi"
+)
+
+// What follows are the steps of a pause and a resume that write shared memory, in the order in which they are made
+// (runtime/pause makes them, runtime/pausemodel explains why). Each may be made again by another controller after the
+// one that began has died. The caller holds Lock.
+
+// Pause is the pause word: odd while a pause is wanted or in force.
+func (c *Control) Pause() uint32 { return atomic.LoadUint32(&c.c.Pause) }
+
+// Pauser is the pid of who paused or resumed last.
+func (c *Control) Pauser() uint32 { return atomic.LoadUint32(&c.c.Pauser) }
+
+// SetPauser says whose SIGCONT is not for the program.
+func (c *Control) SetPauser(pid uint32) { atomic.StoreUint32(&c.c.Pauser, pid) }
+
+// OnDeath is what is to be done when the daemon dies in a pause: cabi.OnDeath….
+func (c *Control) OnDeath() uint32 { return atomic.LoadUint32(&c.c.OnDeath) }
+
+// SetOnDeath says what is to be done.
+func (c *Control) SetOnDeath(v uint32) { atomic.StoreUint32(&c.c.OnDeath, v) }
+
+var clockIDs = [cabi.ClocksVirtual]int32{cabi.ClockMonotonic: unix.CLOCK_MONOTONIC, cabi.ClockRaw: unix.CLOCK_MONOTONIC_RAW, cabi.ClockBoot: unix.CLOCK_BOOTTIME}
+
+func read(clock int) uint64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(clockIDs[clock], &ts) != nil {
+		return 0
+	}
+	return uint64(ts.Nano())
+}
+
+func (c *Control) pausing(p uint32) *cabi.Pausing { return &c.c.Pauses[p/2%cabi.PausesKept] }
+
+// Hold makes every thread park at its next call, and stops virtual time. Calls take the slow path first: who read a
+// clock on the fast one and then still found it allowed read it before the clock stops here. The clock is read when the
+// pause word is odd: who read it on the slow path found the word even afterwards.
+func (c *Control) Hold() uint32 {
+	p := c.Pause()
+	if p&1 == 0 {
+		atomic.StoreUint32(&c.c.Fast, 0)
+		for begin := Now().Mono; Now().Mono < begin+2000; {
+			runtime.Gosched()
+		}
+		e := c.pausing(p + 1)
+		atomic.StoreUint64(&e.Stop, 0)
+		atomic.StoreUint64(&e.Go, 0)
+		p++
+		atomic.StoreUint32(&c.c.Pause, p)
+	}
+	if e := c.pausing(p); atomic.LoadUint64(&e.Stop) == 0 {
+		for i := range c.c.Clocks {
+			k := &c.c.Clocks[i]
+			atomic.StoreUint64(&k.Was, atomic.LoadUint64(&k.Offset))
+			atomic.StoreUint64(&k.Stop, read(i))
+		}
+		atomic.StoreUint64(&e.Stop, Now().Ticks)
+	}
+	return p
+}
+
+// Release lets virtual time and all parked threads go on. Offsets are computed from what Hold kept, so that a second
+// controller that does it again gives no other clock than one that was released later.
+func (c *Control) Release() {
+	p := c.Pause()
+	if p&1 == 0 {
+		c.wake()
+		return
+	}
+	e := c.pausing(p)
+	if atomic.LoadUint64(&e.Stop) != 0 { // else who paused died before the clock had stopped
+		for i := range c.c.Clocks {
+			k := &c.c.Clocks[i]
+			stop := atomic.LoadUint64(&k.Stop)
+			atomic.StoreUint64(&k.Offset, atomic.LoadUint64(&k.Was)+max(read(i), stop)-stop)
+		}
+		atomic.StoreUint64(&e.Go, Now().Ticks)
+	}
+	atomic.StoreUint32(&c.c.Pause, p+1)
+	c.setFast()
+	c.wake()
+}
+
+func (c *Control) wake() {
+	const futexWake = 1
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&c.c.Pause)), futexWake, 1<<30, 0, 0, 0)
+}
+
+// setFast lets calls take the fast path where nothing forbids it.
+func (c *Control) setFast() {
+	fast := c.Level()
+	if atomic.LoadUint64(&c.c.Clocks[cabi.ClockMonotonic].Offset) != 0 {
+		fast &^= 1 << cabi.Time
+	}
+	if c.Serial() || atomic.LoadUint32(&c.c.Delayed) != 0 || c.Pause()&1 != 0 {
+		fast = 0
+	}
+	atomic.StoreUint32(&c.c.Fast, fast)
+}
+
+// Halt notes that a process gets SIGSTOP from us. ok is false when the list is full: it must then be found by its state.
+func (c *Control) Halt(pid uint32) (ok bool) {
+	p := c.Pause()
+	if atomic.LoadUint32(&c.c.HaltsOf) != p {
+		atomic.StoreUint32(&c.c.HaltsLen, 0)
+		atomic.StoreUint32(&c.c.HaltsOf, p)
+	}
+	atomic.StoreUint32(&c.c.Halted, 1)
+	n := atomic.LoadUint32(&c.c.HaltsLen)
+	if n >= cabi.HaltsMax {
+		return false
+	}
+	atomic.StoreUint32(&c.c.Halts[n], pid)
+	atomic.StoreUint32(&c.c.HaltsLen, n+1)
+	return true
+}
+
+// Halts are the processes that have got SIGSTOP and no SIGCONT yet. full: there are more of them.
+func (c *Control) Halts() (pids []uint32, full bool) {
+	if atomic.LoadUint32(&c.c.Halted) == 0 {
+		return nil, false
+	}
+	n := min(atomic.LoadUint32(&c.c.HaltsLen), cabi.HaltsMax)
+	for i := range n {
+		pids = append(pids, atomic.LoadUint32(&c.c.Halts[i]))
+	}
+	return pids, n == cabi.HaltsMax
+}
+
+// Unhalted says that all have got their SIGCONT. The list stays: parents still hear of it.
+func (c *Control) Unhalted() { atomic.StoreUint32(&c.c.Halted, 0) }
+
+// Frozen counts how often a process has stopped or started its timers when SIGCONT asked it to.
+func (c *Control) Frozen() uint32 { return atomic.LoadUint32(&c.c.Frozen) }
+
+// VirtualTime is what the program's clocks show: CLOCK_MONOTONIC and CLOCK_REALTIME, and by how much they are behind.
+func (c *Control) VirtualTime() (mono, real, behind uint64) {
+	for {
+		p := c.Pause()
+		k := &c.c.Clocks[cabi.ClockMonotonic]
+		behind = atomic.LoadUint64(&k.Offset)
+		now := Now()
+		if p&1 != 0 && atomic.LoadUint64(&c.pausing(p).Stop) != 0 {
+			stop := atomic.LoadUint64(&k.Stop)
+			behind = atomic.LoadUint64(&k.Was) + max(now.Mono, stop) - stop
+		}
+		if c.Pause() == p {
+			return now.Mono - behind, now.Real - behind, behind
+		}
+	}
+}
