@@ -165,6 +165,8 @@ struct prophet_reexec_options {
 	uint32_t control; /* 1: with a control socket, for prophet_ask and its kin */
 	int32_t in, out; /* descriptors for the program's standard input and output; -1: this process's */
 	const char *const *flags; /* further flags of replayd, NULL-terminated; or NULL */
+	const char *const *env; /* the program's environment, NULL-terminated; NULL: this process's */
+	const char *dir; /* where to run, and where a relative trace is looked for; NULL: here */
 	const char *replayd; /* the program to run; NULL: found as said above */
 };
 

@@ -149,6 +149,8 @@ HIDDEN int host_lane_ready(struct lane *l); /* its keys; 0: no memory */
 struct child {
 	int pid;
 	int in, out, err; /* its descriptors; -1: as ours */
+	const char *dir; /* NULL: as ours */
+	const char *const *env; /* NULL: ours */
 };
 HIDDEN int host_find(char *path, const char *name, const char *variable); /* 0 or -ENOENT */
 HIDDEN int host_spawn(struct child *c, const char *path, const char *const *argv); /* 0 or -errno */

@@ -73,27 +73,27 @@ static HOST int is_self(const char *s, const char *end)
 }
 
 /* The environment for a program of ours: not part of a run, nor preloaded. */
-static HOST char **environment(struct room *room)
+static HOST char **environment(struct room *room, char *const *from)
 {
 	static const char ours[][16] = {"PROPHET_TRACE=", "PROPHET_RUN=", "PROPHET_REPLAY="};
 	u64 n = 0, bytes = 16, i, k = 0;
 	struct text t;
 	char **out;
-	for (; environ && environ[n]; n++)
-		if (shim_starts(environ[n], "LD_PRELOAD="))
-			bytes += shim_len(environ[n]) + 1;
+	for (; from && from[n]; n++)
+		if (shim_starts(from[n], "LD_PRELOAD="))
+			bytes += shim_len(from[n]) + 1;
 	out = host_grow(room, (n + 1) * sizeof *out + bytes);
 	if (!out)
 		return 0;
 	for (i = 0; i < n; i++) {
-		const char *s = environ[i], *end;
+		const char *s = from[i], *end;
 		u32 o, skip = 0;
 		for (o = 0; o < sizeof ours / sizeof *ours; o++)
 			skip |= (u32)shim_starts(s, ours[o]);
 		if (skip)
 			continue;
 		if (!shim_starts(s, "LD_PRELOAD=")) {
-			out[k++] = environ[i];
+			out[k++] = from[i];
 			continue;
 		}
 		out[k++] = (char *)(out + n + 1);
@@ -134,7 +134,10 @@ static NOINLINE HOST __attribute__((noreturn)) void become(const struct child *c
 		if (fd[i] >= 0)
 			sys(SYS_dup3, fd[i], i, 0);
 	sys(SYS_rt_sigprocmask, SIG_SETMASK, mask, 0, 8);
-	*error = sys(SYS_execve, path, argv, env);
+	if (c->dir)
+		*error = sys(SYS_chdir, c->dir);
+	if (!*error)
+		*error = sys(SYS_execve, path, argv, env);
 	for (;;)
 		sys(SYS_exit_group, 127);
 }
@@ -142,7 +145,7 @@ static NOINLINE HOST __attribute__((noreturn)) void become(const struct child *c
 HOST int host_spawn(struct child *c, const char *path, const char *const *argv)
 {
 	struct room room = {0, 0};
-	char **env = environment(&room);
+	char **env = environment(&room, c->env ? (char *const *)c->env : environ);
 	volatile long error = 0;
 	u64 mask;
 	long pid;

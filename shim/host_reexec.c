@@ -65,9 +65,9 @@ static HOST const char **command(prophet_reexec *x, const char *replayd, const c
 
 EXPORT HOST int prophet_reexec_start(const char *trace, const char *const *argv, const struct prophet_reexec_options *given, prophet_reexec **out)
 {
-	struct prophet_reexec_options o = {sizeof o, 0, -1, -1, 0, 0};
+	struct prophet_reexec_options o = {sizeof o, 0, -1, -1, 0, 0, 0, 0};
 	struct room self = {0, 0};
-	struct child c = {0, -1, -1, -1};
+	struct child c = {0, -1, -1, -1, 0, 0};
 	char replayd[HOST_PATH];
 	const char **args;
 	prophet_reexec *x;
@@ -116,6 +116,8 @@ EXPORT HOST int prophet_reexec_start(const char *trace, const char *const *argv,
 	c.in = o.in;
 	c.out = o.out;
 	c.err = x->err;
+	c.dir = o.dir;
+	c.env = o.env;
 	r = host_spawn(&c, replayd, args);
 	if (r)
 		return refuse(x, r, replayd, "");

@@ -694,7 +694,7 @@ static HOST int open_packed(prophet_trace *t, const char *path)
 {
 	char tool[HOST_PATH], dir[HOST_PATH], to[HOST_PATH + 16];
 	const char *argv[] = {tool, "unpack", "--output", to, "--", path, 0};
-	struct child c = {0, -1, 2, 2};
+	struct child c = {0, -1, -1, -1, 0, 0};
 	struct text s;
 	int r = host_find(tool, "prophet", "PROPHET_TOOL"), status, fd;
 	if (r)

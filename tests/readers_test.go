@@ -118,13 +118,19 @@ func readers(t *testing.T) []reader {
 	if out, err := exec.Command("gcc", "-O1", "-Wall", "-Werror", filepath.Join(top, "tests/embed/read.c"), "-o", c, "-L"+filepath.Dir(lib), "-lprophet", "-Wl,-rpath,"+filepath.Dir(lib)).CombinedOutput(); err != nil {
 		t.Fatalf("read.c: %v\n%s", err, out)
 	}
-	return []reader{{"C", []string{c}}, {"Python", []string{"python3", filepath.Join(top, "tests/embed/read.py")}}}
+	goread := filepath.Join(dir, "read-go")
+	build := exec.Command("go", "build", "-o", goread, "./tests/embed/goread")
+	build.Dir, build.Env = top, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("goread: %v\n%s", err, out)
+	}
+	return []reader{{"Go", []string{goread}}, {"C", []string{c}}, {"Python", []string{"python3", filepath.Join(top, "tests/embed/read.py")}}}
 }
 
 func (r reader) read(t *testing.T, path string) (lines []string, errs string, status int) {
 	t.Helper()
 	cmd := exec.Command(r.argv[0], append(r.argv[1:], path)...)
-	cmd.Env = append(os.Environ(), "PROPHET_LIBRARY="+built(t, "libprophet.so"))
+	cmd.Env = append(os.Environ(), "PROPHET_LIB="+built(t, "libprophet.so"))
 	var out, text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &text
 	cmd.Run()

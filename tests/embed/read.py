@@ -28,7 +28,7 @@ class Event(c.Structure):
 
 CALL, MARK, TIMED = 1, 2, 256
 
-lib = c.CDLL(os.environ.get("PROPHET_LIBRARY", "libprophet.so"))
+lib = c.CDLL(os.environ.get("PROPHET_LIB", "libprophet.so"))
 lib.prophet_open.argtypes = [c.c_char_p, c.POINTER(c.c_void_p)]
 lib.prophet_next.argtypes = [c.c_void_p, c.POINTER(Event)]
 lib.prophet_trace_error.argtypes = [c.c_void_p]
