@@ -62,6 +62,10 @@ struct thr {
 	void *start, *arg; /* a new thread's routine */
 	u32 flags, begun;
 	u64 token, token_gen; /* serial: the last turn that the stream names, and genx when it did */
+	struct {
+		u64 state, born, stop, stopped; /* state 0: not begun; ticks */
+		u32 left, pace; /* events up to the next change */
+	} chaos; /* chaos.h */
 	void *env; /* an environment that a vforked child needed; taken back by its parent */
 	u64 env_len;
 	u64 handled, hidden; /* ticks when a handler of the program returned last; when one was kept from it that is a pause's */

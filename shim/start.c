@@ -64,7 +64,11 @@ static void options(struct control *c, const char *o)
 	if ((v = option(o, "level")))
 		c->level = shim_starts(v, "off") ? 0 : shim_starts(v, "order") ? ORDER_LEVEL : PROPHET_LevelFull;
 	c->serial = option(o, "serial") != 0;
-	c->fast = c->serial ? 0 : c->level;
+	if ((v = option(o, "chaos"))) {
+		c->chaos = 1;
+		c->chaosseed = shim_parse(v, &v);
+	}
+	c->fast = c->serial || c->chaos ? 0 : c->level;
 	if ((v = option(o, "flight")))
 		c->flight = (size_option(v) + PROPHET_SlotSize - 1) / PROPHET_SlotSize * PROPHET_SlotSize;
 	c->keepmax = (v = option(o, "keep")) ? size_option(v) : 64u << 20;
@@ -168,6 +172,10 @@ static void write_meta(int argc, char **argv)
 	shim_put(&t, ", \"level\": ");
 	shim_putjson(&t, shim_ctl.level == 0 ? "off" : shim_ctl.level == ORDER_LEVEL ? "order" : "full");
 	shim_put(&t, shim_ctl.serial ? ", \"serial\": true" : ", \"serial\": false");
+	if (shim_ctl.chaos) {
+		shim_put(&t, ", \"chaos\": ");
+		shim_putd(&t, (i64)shim_ctl.chaosseed);
+	}
 	shim_put(&t, ", \"flight\": ");
 	shim_putd(&t, (i64)shim_ctl.flight);
 	shim_put(&t, ", \"keep_max\": ");

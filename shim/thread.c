@@ -1,5 +1,6 @@
 /* See thread.h. */
 #include "thread.h"
+#include "chaos.h"
 #include "replay.h"
 #include "pause.h"
 #include "real.h"
@@ -93,6 +94,7 @@ static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
 	t->gate = t->writing = t->mute = t->side_len = t->side_depth = 0;
 	t->depth = t->vfork = t->lost = t->begun = t->tid = 0;
 	t->nthread = t->nfork = 0;
+	t->chaos.state = 0;
 	t->lastcpu = t->cursor = 0;
 	t->handled = t->hidden = 0;
 	t->last = shim_ticks();
@@ -420,6 +422,8 @@ void shim_thread_begin(struct thr *t)
 	t->slot->base = t->last;
 	begun(t);
 	shim_unblock(&mask);
+	if (shim_ctl.chaos)
+		shim_chaos(t);
 	if (shim_ctl.serial)
 		shim_serial_take(1);
 	shim_park();

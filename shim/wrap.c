@@ -1,5 +1,6 @@
 /* The parts of the wrapper's shape that are off the fast path, and what printed wrappers share. See wrap.h. */
 #include "replay.h"
+#include "chaos.h"
 #include <sys/uio.h>
 #include <time.h>
 
@@ -46,11 +47,16 @@ int shim_begin_special(struct ev *e)
 		e->note |= PROPHET_NoteVforked;
 	if (shim_ctl.delayed)
 		delay(e);
+	if (shim_ctl.chaos && !shim_ctl.serial && shim_chaos(e->t))
+		e->note |= PROPHET_NoteDelayed;
 	if (shim_ticks() - e->t->last > shim_gap)
 		shim_cpu(e->t); /* while the token is ours: the event cannot begin before this record */
 	e->begin = shim_ticks();
-	if (shim_ctl.serial)
+	if (shim_ctl.serial) {
 		shim_serial_give();
+		if (shim_ctl.chaos && shim_chaos(e->t)) /* others can go on only now */
+			e->note |= PROPHET_NoteDelayed;
+	}
 	return 1;
 }
 
@@ -58,6 +64,8 @@ int shim_begin_special(struct ev *e)
  * a thread overlaps with nothing of another. */
 void shim_end_special(struct ev *e)
 {
+	if (shim_ctl.chaos)
+		shim_chaos(e->t);
 	if (shim_ctl.serial) {
 		e->token = shim_serial_take(0);
 		e->end = shim_ticks();

@@ -53,11 +53,12 @@ type Machine struct {
 
 // Options is how it was recorded.
 type Options struct {
-	Inputs  string `json:"inputs"`
-	Level   string `json:"level"`
-	Serial  bool   `json:"serial"`
-	Flight  int64  `json:"flight"`
-	KeepMax int64  `json:"keep_max,omitempty"`
+	Inputs  string  `json:"inputs"`
+	Level   string  `json:"level"`
+	Serial  bool    `json:"serial"`
+	Chaos   *uint64 `json:"chaos,omitempty"` // its seed; nil: none
+	Flight  int64   `json:"flight"`
+	KeepMax int64   `json:"keep_max,omitempty"`
 }
 
 // Ended is how and when the run ended.

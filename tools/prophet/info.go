@@ -236,6 +236,9 @@ func modes(m *trace.Meta, s *summary.Summary) string {
 	if s.Preempted > 0 {
 		out += fmt.Sprintf(" but for %s (threads that ran or slept for long between two calls)", plural(int(s.Preempted), "pre-emption"))
 	}
+	if m.Options.Chaos != nil {
+		out += fmt.Sprintf(", chaos of seed %d", *m.Options.Chaos)
+	}
 	if m.Options.Flight > 0 {
 		out += ", flight recorder of " + bytesText(m.Options.Flight)
 	}
