@@ -5,7 +5,8 @@
 #include <time.h>
 
 enum { PACE_FULL, PACE_HESITATES, PACE_STOPS, PACE_CRAWLS };
-#define EVENTS_LOG2 10 /* change points lie up to 2^10 events apart */
+#define EVENTS_MIN_LOG2 2 /* change points lie up to 2^2 to 2^10 events apart */
+#define EVENTS_MAX_LOG2 10
 #define HESITATE_LOG2 7 /* 1 to 2^7 µs */
 #define STOP_MIN_LOG2 5 /* 2^5 µs to 2^13 µs */
 #define STOP_MAX_LOG2 13
@@ -38,9 +39,9 @@ static u64 us(u64 n)
 
 static void change(struct thr *t)
 {
-	static const u8 paces[] = {PACE_FULL,  PACE_FULL,  PACE_FULL,  PACE_HESITATES, PACE_HESITATES,
-				   PACE_STOPS, PACE_STOPS, PACE_STOPS, PACE_CRAWLS,    PACE_CRAWLS};
-	t->chaos.left = (u32)draw_log(draw(t), 0, EVENTS_LOG2);
+	static const u8 paces[] = {PACE_FULL, PACE_FULL, PACE_FULL, PACE_FULL, PACE_FULL, PACE_HESITATES, PACE_HESITATES, PACE_STOPS, PACE_STOPS, PACE_CRAWLS};
+	u32 apart = EVENTS_MIN_LOG2 + (u32)(mix(~shim_ctl.chaosseed) % (EVENTS_MAX_LOG2 - EVENTS_MIN_LOG2 + 1));
+	t->chaos.left = (u32)draw_log(draw(t), 0, apart);
 	t->chaos.pace = paces[draw(t) % sizeof paces];
 }
 
@@ -73,14 +74,17 @@ static void hold(struct thr *t, u64 ticks)
 int shim_chaos(struct thr *t)
 {
 	u64 r, n;
+	int stop = 0;
 	if (t->vfork || __atomic_load_n(&shim_ctl.nextuid, __ATOMIC_RELAXED) < 2) /* nobody to come before or after */
 		return 0;
 	if (!t->chaos.state)
 		begin(t);
-	if (!t->chaos.left--)
+	if (!t->chaos.left--) {
 		change(t);
+		stop = 1;
+	}
 	r = draw(t);
-	switch (t->chaos.pace) {
+	switch (stop ? PACE_CRAWLS : t->chaos.pace) {
 	case PACE_HESITATES:
 		if (r % 4)
 			return 0;

@@ -15,17 +15,23 @@ static void *pass(void *a)
 	return 0;
 }
 
-int main(void)
+static void *open_gate(void *a)
 {
-	pthread_t t[2];
-	int i;
-	for (i = 0; i < 2; i++)
-		pthread_create(&t[i], 0, pass, 0);
 	pthread_mutex_lock(&m);
 	opened = 1;
 	pthread_cond_signal(&c);
 	pthread_mutex_unlock(&m);
-	for (i = 0; i < 2; i++)
+	return 0;
+}
+
+int main(void)
+{
+	pthread_t t[3];
+	int i;
+	pthread_create(&t[0], 0, open_gate, 0);
+	for (i = 1; i < 3; i++)
+		pthread_create(&t[i], 0, pass, 0);
+	for (i = 0; i < 3; i++)
 		pthread_join(t[i], 0);
 	return 0;
 }

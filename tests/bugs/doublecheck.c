@@ -28,9 +28,11 @@ static void *get(void *a)
 
 int main(void)
 {
+	struct timespec now;
 	pthread_t t[2];
 	void *r;
 	int i, failed = 0;
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	for (i = 0; i < 2; i++)
 		pthread_create(&t[i], 0, get, 0);
 	for (i = 0; i < 2; i++) {

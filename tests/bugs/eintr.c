@@ -18,12 +18,12 @@ int main(void)
 	if (pipe(p))
 		return 2;
 	if (!fork()) {
-		write(p[1], "a", 1);
 		kill(getppid(), SIGUSR1);
-		write(p[1], "b", 1);
+		write(p[1], "ab", 2);
 		_exit(0);
 	}
 	close(p[1]);
+	usleep(2000); /* the signal has come by now */
 	while (read(p[0], &c, 1) == 1)
 		n++;
 	while (wait(0) < 0)

@@ -8,7 +8,7 @@
 static struct node {
 	struct node *next;
 	const char *name;
-} *list;
+} * list;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 
 static int count(const char *name)

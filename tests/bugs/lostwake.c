@@ -30,7 +30,7 @@ int main(void)
 	pthread_t t;
 	void *failed;
 	pthread_create(&t, 0, sleeper, 0);
-	usleep(500); /* it waits by now */
+	usleep(3000); /* it waits by now */
 	pthread_mutex_lock(&m);
 	pthread_cond_signal(&c);
 	pthread_mutex_unlock(&m);

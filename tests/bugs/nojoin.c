@@ -23,7 +23,7 @@ int main(void)
 	pthread_t t;
 	int r;
 	pthread_create(&t, 0, work, 0);
-	usleep(500);
+	usleep(3000);
 	pthread_mutex_lock(&m);
 	r = result;
 	pthread_mutex_unlock(&m);

@@ -8,7 +8,7 @@ static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 static struct object {
 	pthread_mutex_t m;
 	int refs, dead;
-} *current, first = {PTHREAD_MUTEX_INITIALIZER, 1, 0};
+} * current, first = {PTHREAD_MUTEX_INITIALIZER, 1, 0};
 
 static void put(struct object *o)
 {
