@@ -134,7 +134,7 @@ type Control struct {
 	Size      uint32
 	Tag       uint64 // random name of the run; also in PROPHET_RUN
 	Level     uint32 // what is recorded: a bit a class
-	Fast      uint32 // the same, or 0 when every call must take the slow path (serial, delays, chaos)
+	Fast      uint32 // the same, or 0 when every call must take the slow path (serial, delays, chaos, a pause); without time once virtual time differs from real time
 	Inputs    uint32
 	Serial    uint32 // 1: one token for all threads
 	Flight    uint64 // bytes of the flight recorder, 0 when streams are written as usual
@@ -164,6 +164,19 @@ type Control struct {
 	Index     [256]byte // path of the index of the trace that this run re-executes; empty for a recording
 	Turns     uint64    // serial: times a thread took the token; TagToken has the number
 	ChaosSeed uint64
+
+	// Pause, resume and virtual time (shim/pause.c, runtime/pause). Written by whoever has the file's lock.
+	Pause    uint32 // odd while a pause is wanted or in force; grows by one at each change; parked threads sleep on it
+	Pauser   uint32 // pid of who paused or resumed last: its SIGCONT is not for the program
+	Frozen   uint32 // times that a process has stopped or started its timers when asked by SIGCONT; counted by the processes
+	OnDeath  uint32 // what is to be done when the daemon dies in a pause: OnDeath…
+	Halted   uint32 // 1: those in Halts have got SIGSTOP from us and no SIGCONT yet
+	HaltsLen uint32 // length of the list of the last pause that stopped processes
+	HaltsOf  uint32 // the value of Pause that the list is of
+	HaltPad  uint32
+	Clocks   [ClocksVirtual]VClock
+	Pauses   [PausesKept]Pausing // the last ones: that of Pause p is number p / 2 % PausesKept
+	Halts    [HaltsMax]uint32
 }
 
 // Replay is the head of the index that replayd makes of a trace for its re-execution: which chunks of the stream files

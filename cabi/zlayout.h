@@ -315,8 +315,19 @@ struct control {
 	uint8_t index[256];
 	uint64_t turns;
 	uint64_t chaosseed;
+	uint32_t pause;
+	uint32_t pauser;
+	uint32_t frozen;
+	uint32_t ondeath;
+	uint32_t halted;
+	uint32_t haltslen;
+	uint32_t haltsof;
+	uint32_t haltpad;
+	struct vclock clocks[3];
+	struct pausing pauses[8];
+	uint32_t halts[512];
 };
-_Static_assert(sizeof(struct control) == 752, "control");
+_Static_assert(sizeof(struct control) == 3032, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -352,6 +363,17 @@ _Static_assert(offsetof(struct control, chaos) == 476, "control.Chaos");
 _Static_assert(offsetof(struct control, index) == 480, "control.Index");
 _Static_assert(offsetof(struct control, turns) == 736, "control.Turns");
 _Static_assert(offsetof(struct control, chaosseed) == 744, "control.ChaosSeed");
+_Static_assert(offsetof(struct control, pause) == 752, "control.Pause");
+_Static_assert(offsetof(struct control, pauser) == 756, "control.Pauser");
+_Static_assert(offsetof(struct control, frozen) == 760, "control.Frozen");
+_Static_assert(offsetof(struct control, ondeath) == 764, "control.OnDeath");
+_Static_assert(offsetof(struct control, halted) == 768, "control.Halted");
+_Static_assert(offsetof(struct control, haltslen) == 772, "control.HaltsLen");
+_Static_assert(offsetof(struct control, haltsof) == 776, "control.HaltsOf");
+_Static_assert(offsetof(struct control, haltpad) == 780, "control.HaltPad");
+_Static_assert(offsetof(struct control, clocks) == 784, "control.Clocks");
+_Static_assert(offsetof(struct control, pauses) == 856, "control.Pauses");
+_Static_assert(offsetof(struct control, halts) == 984, "control.Halts");
 
 struct replayreport {
 	uint32_t uid;

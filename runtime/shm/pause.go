@@ -101,7 +101,7 @@ func (c *Control) setFast() {
 	if atomic.LoadUint64(&c.c.Clocks[cabi.ClockMonotonic].Offset) != 0 {
 		fast &^= 1 << cabi.Time
 	}
-	if c.Serial() || atomic.LoadUint32(&c.c.Delayed) != 0 || c.Pause()&1 != 0 {
+	if c.Serial() || atomic.LoadUint32(&c.c.Chaos) != 0 || atomic.LoadUint32(&c.c.Delayed) != 0 || c.Pause()&1 != 0 {
 		fast = 0
 	}
 	atomic.StoreUint32(&c.c.Fast, fast)

@@ -91,15 +91,11 @@ func (c *Control) Tag() uint64 { return atomic.LoadUint64(&c.c.Tag) }
 func (c *Control) Level() uint32 { return atomic.LoadUint32(&c.c.Level) }
 
 // SetLevel switches what is recorded from the next event of each thread on. Fast follows Level except where every call
-// must take the slow path (serial runs, chaos, injected delays). Level is stored first: a thread that sees the new Fast
+// must take the slow path (serial runs, chaos, injected delays, a pause). Level is stored first: a thread that sees the new Fast
 // sees the new Level.
 func (c *Control) SetLevel(l uint32) {
 	atomic.StoreUint32(&c.c.Level, l)
-	fast := l
-	if atomic.LoadUint32(&c.c.Serial) != 0 || atomic.LoadUint32(&c.c.Chaos) != 0 || atomic.LoadUint32(&c.c.Delayed) != 0 {
-		fast = 0
-	}
-	atomic.StoreUint32(&c.c.Fast, fast)
+	c.setFast()
 }
 
 // Serial reports whether one token goes round.

@@ -1,6 +1,7 @@
 // A signal where a broadcast is needed: of two that wait for the gate one goes on waiting. Guarded: yes, re-executes
 // under order alone. Fails: deadlock, to be ended by a timeout.
 #include <pthread.h>
+#include <unistd.h>
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
@@ -8,6 +9,7 @@ static int opened;
 
 static void *pass(void *a)
 {
+	usleep(1000); /* the gate is open by now, mostly */
 	pthread_mutex_lock(&m);
 	while (!opened)
 		pthread_cond_wait(&c, &m);
