@@ -145,6 +145,7 @@ HIDDEN u64 shim_data_chunk(struct thr *t, const void *data, u64 len);
 HIDDEN u64 shim_data_chunkv(struct thr *t, const struct iovec *v, u64 n, u64 len); /* the first len bytes of scattered data */
 HIDDEN void shim_gather(u8 *to, const struct iovec *v, u64 len);
 HIDDEN void shim_cpu(struct thr *t);
+HIDDEN int shim_cpu_due(struct thr *t, u64 now); /* after a long gap or call: a sample, when the last one is old */
 HIDDEN void shim_predict_nothing(struct thr *t);
 HIDDEN void shim_module_of(struct thr *t, u64 pc); /* thread.c: a key was defined for this pc */
 extern u64 shim_gap HIDDEN; /* ticks: a longer gap or call is worth asking the kernel for CPU time */

@@ -50,7 +50,7 @@ int shim_begin_special(struct ev *e)
 	if (shim_ctl.chaos && !shim_ctl.serial && shim_chaos(e->t))
 		e->note |= PROPHET_NoteDelayed;
 	if (shim_ticks() - e->t->last > shim_gap)
-		shim_cpu(e->t); /* while the token is ours: the event cannot begin before this record */
+		shim_cpu_due(e->t, shim_ticks()); /* while the token is ours: the event cannot begin before this record */
 	e->begin = shim_ticks();
 	if (shim_ctl.serial) {
 		shim_serial_give();

@@ -44,7 +44,7 @@ static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
 		e->begin = shim_ticks();
 	t->slot->call = call;
 	if (unlikely(e->begin - t->last > shim_gap))
-		shim_cpu(t);
+		shim_cpu_due(t, e->begin);
 	t->slot->begin = e->begin;
 	return 1;
 }
@@ -81,7 +81,7 @@ static inline u64 shim_simple_begin(struct thr *t, u32 call)
 	t->slot->call = call;
 	t->slot->begin = begin;
 	if (unlikely(begin - t->last > shim_gap))
-		shim_cpu(t);
+		shim_cpu_due(t, begin);
 	return begin;
 }
 
