@@ -304,36 +304,16 @@ const (
 	ReplayWrites   = 2 // files are really written
 )
 
-// VClock is a clock of virtual time: what programs are told is the kernel's clock - Offset. Offset changes only while
-// Pause is odd and nobody uses it: it is Was and how long the clock has been stopped since it read Stop.
-type VClock struct {
-	Offset uint64
-	Was    uint64
-	Stop   uint64
+// Pids is a page in a file of its own, mapped by every process of a re-execution: whose turn it is to choose the next
+// process or thread id (shim/pids.c). Those who may not choose themselves, as they have given up root's rights, ask
+// process 1 of their world to (runtime/inside).
+type Pids struct {
+	Owner   uint32 // tid of who chooses, 0 when nobody does; a futex
+	Waiters uint32
+	Want    uint32 // the id wanted, written by the owner
+	Asked   uint32 // grows with each question of an owner; process 1 sleeps on it
+	Done    uint32 // the value of Asked that process 1 has answered; the owner sleeps on it
+	Failed  uint32 // errno of that answer
+	Server  uint32 // 1: process 1 answers
+	Taken   uint32 // ids that could not be had, for the report
 }
-
-// Pausing is when virtual time stood still: ticks. Go is 0 as long as it does.
-type Pausing struct {
-	Stop uint64
-	Go   uint64
-}
-
-// The kernel's clocks that virtual time is kept for: those that nobody sets, and that do not run alike.
-const (
-	ClockMonotonic = 0 // CLOCK_REALTIME and CLOCK_TAI go with it
-	ClockRaw       = 1
-	ClockBoot      = 2
-	ClocksVirtual  = 3
-)
-
-// Bounds of the lists about pauses in Control.
-const (
-	PausesKept = 8
-	HaltsMax   = 512 // more processes than that are stopped, too, but found again by their state
-)
-
-// What happens to a paused run when the daemon that paused it dies.
-const (
-	OnDeathGo   = 0
-	OnDeathStay = 1
-)

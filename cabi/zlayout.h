@@ -525,4 +525,24 @@ _Static_assert(sizeof(struct replayturn) == 8, "replayturn");
 _Static_assert(offsetof(struct replayturn, word) == 0, "replayturn.Word");
 _Static_assert(offsetof(struct replayturn, waiters) == 4, "replayturn.Waiters");
 
+struct pids {
+	uint32_t owner;
+	uint32_t waiters;
+	uint32_t want;
+	uint32_t asked;
+	uint32_t done;
+	uint32_t failed;
+	uint32_t server;
+	uint32_t taken;
+};
+_Static_assert(sizeof(struct pids) == 32, "pids");
+_Static_assert(offsetof(struct pids, owner) == 0, "pids.Owner");
+_Static_assert(offsetof(struct pids, waiters) == 4, "pids.Waiters");
+_Static_assert(offsetof(struct pids, want) == 8, "pids.Want");
+_Static_assert(offsetof(struct pids, asked) == 12, "pids.Asked");
+_Static_assert(offsetof(struct pids, done) == 16, "pids.Done");
+_Static_assert(offsetof(struct pids, failed) == 20, "pids.Failed");
+_Static_assert(offsetof(struct pids, server) == 24, "pids.Server");
+_Static_assert(offsetof(struct pids, taken) == 28, "pids.Taken");
+
 #endif

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"prophet/runtime/inside"
+	"prophet/runtime/shm"
 )
 
 // look prints all that a program can see of the files here, but for times of directories.
@@ -343,6 +344,43 @@ func TestInsidePID(t *testing.T) {
 		status, err := w.Wait()
 		if want := fmt.Sprintf("%d\n00040000\n0027\n8\n", pid); out.String() != want || status.Code != 3 || err != nil || !w.Exact || w.PID != pid {
 			t.Errorf("%d: printed %q, want %q; %+v, %v, exact %v", pid, out.String(), want, status, err, w.Exact)
+		}
+		if _, err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	nothingLeft(t)
+}
+
+// Threads and processes get the ids that are wanted, whoever the program has become.
+func TestPids(t *testing.T) {
+	needRoot(t, "gives up root's rights")
+	bin := prog(t, "pids")
+	for _, uid := range []string{"", "1000"} {
+		dir := t.TempDir()
+		page := filepath.Join(dir, "pids")
+		if err := shm.MakePids(page); err != nil {
+			t.Fatal(err)
+		}
+		r, wr, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		argv := []string{"pids", page, "5000"}
+		if uid != "" {
+			argv = append(argv, uid)
+		}
+		w, err := inside.Start(context.Background(), inside.Spec{Path: bin, Argv: argv, Env: os.Environ(), Dir: "/", PID: 600, Pids: page, Share: []string{dir}, Files: [3]*os.File{nil, wr, nil}})
+		wr.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		out.ReadFrom(r)
+		r.Close()
+		status, err := w.Wait()
+		if want := "wrong 0, refused 0, in the child 0\n"; out.String() != want || status.Code != 0 || err != nil {
+			t.Errorf("as %q: printed %q, want %q; %+v, %v", uid, out.String(), want, status, err)
 		}
 		if _, err := w.Close(); err != nil {
 			t.Error(err)

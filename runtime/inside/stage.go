@@ -8,11 +8,15 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"prophet/runtime/shm"
 )
 
 // The words by which a program is told to be a stage; see Main.
@@ -384,6 +388,21 @@ func process1(control *os.File, rest int) error {
 		for range signals {
 		}
 	}()
+	if s.Program.Pids != "" {
+		page, err := shm.OpenPids(s.Program.Pids)
+		if err != nil {
+			return step("start", err)
+		}
+		fd, err := unix.Open(lastPID, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return step("start", err)
+		}
+		go func() {
+			runtime.LockOSThread()
+			page.Serve(fd)
+		}()
+	}
+	spare()
 	pid, err := begin(&s.Program)
 	if err != nil {
 		return step("start", err)
@@ -403,6 +422,22 @@ func process1(control *os.File, rest int) error {
 			send(control, report{Ended: &Status{Code: ws.ExitStatus(), Signal: int(max(0, ws.Signal()))}})
 		}
 	}
+}
+
+// spare makes the runtime have threads in store: one that it made later could take a number that the program wants.
+func spare() {
+	debug.SetGCPercent(-1) // there is next to no garbage
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
+			runtime.UnlockOSThread()
+			wg.Done()
+		}()
+	}
+	wg.Wait()
 }
 
 // listen does what the world asks; when it is gone all ends, or goes on as was ordered.

@@ -63,7 +63,8 @@ type program struct {
 	PID     int
 	Random  bool // addresses are random, as usual
 	Limits  *Limits
-	Ambient bool // it needs a capability to choose process ids
+	Pids    string // the page by which ids are chosen; "" none
+	Ambient bool   // it needs a capability to choose process ids
 }
 
 // report is what a stage tells its world.

@@ -27,6 +27,7 @@ type Spec struct {
 	Dir      string
 	Files    [3]*os.File // standard input, output and error; nil ones are our own
 	PID      int         // the number that the program had; 0: any
+	Pids     string      // a file that shm.MakePids has made, in a shared directory: the program's library chooses ids by it; "": none
 	Share    []string    // directories that are the same inside and outside, such as Prophet's shared memory
 	Writes   string      // "": removed at the end; WritesReal: no overlay; else a directory for what was written
 	Random   bool        // addresses are random
@@ -157,7 +158,7 @@ func (w *World) try() error {
 func (w *World) attempt(i int, y way, user bool) error {
 	real := w.spec.Writes == WritesReal
 	o := order{Base: w.base, Upper: filepath.Join(w.base, "u"+strconv.Itoa(i)), Real: real, User: user, Trusted: !user && initial(), Outlives: w.spec.Outlives,
-		Program: program{Path: w.spec.Path, Argv: w.spec.Argv, Env: w.spec.Env, Dir: w.spec.Dir, PID: w.spec.PID, Random: w.spec.Random, Limits: w.spec.Limits, Ambient: user}}
+		Program: program{Path: w.spec.Path, Argv: w.spec.Argv, Env: w.spec.Env, Dir: w.spec.Dir, PID: w.spec.PID, Random: w.spec.Random, Limits: w.spec.Limits, Ambient: user, Pids: w.spec.Pids}}
 	if p := w.spec.Plan; p != nil && !real {
 		o.Restore, o.Kept = p.Restore, p.kept
 		o.Work = append(o.Work, p.Work...)
