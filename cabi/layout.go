@@ -304,6 +304,40 @@ const (
 	ReplayWrites   = 2 // files are really written
 )
 
+// VClock is a clock of virtual time: what programs are told is the kernel's clock - Offset. Offset changes only while
+// Pause is odd and nobody uses it: it is Was and how long the clock has been stopped since it read Stop.
+type VClock struct {
+	Offset uint64
+	Was    uint64
+	Stop   uint64
+}
+
+// Pausing is when virtual time stood still: ticks. Go is 0 as long as it does.
+type Pausing struct {
+	Stop uint64
+	Go   uint64
+}
+
+// The kernel's clocks that virtual time is kept for: those that nobody sets, and that do not run alike.
+const (
+	ClockMonotonic = 0 // CLOCK_REALTIME and CLOCK_TAI go with it
+	ClockRaw       = 1
+	ClockBoot      = 2
+	ClocksVirtual  = 3
+)
+
+// Bounds of the lists about pauses in Control.
+const (
+	PausesKept = 8
+	HaltsMax   = 512 // more processes than that are stopped, too, but found again by their state
+)
+
+// What happens to a paused run when the daemon that paused it dies.
+const (
+	OnDeathGo   = 0
+	OnDeathStay = 1
+)
+
 // Pids is a page in a file of its own, mapped by every process of a re-execution: whose turn it is to choose the next
 // process or thread id (shim/pids.c). Those who may not choose themselves, as they have given up root's rights, ask
 // process 1 of their world to (runtime/inside).
