@@ -39,6 +39,15 @@ const (
 	TagLimit   = 26 // first tag that is not defined yet
 )
 
+// TagLayout is what follows each control tag: T a step in time, A a time, V and Z numbers, S a string, 8 eight bytes.
+// Those of TagKey stand for themselves.
+var TagLayout = [TagLimit]string{
+	TagKey: "VVZVV", TagObject: "VVVVS", TagCPU: "TV", TagTime: "A", TagSignal: "TVVZV", TagSigRet: "TV", TagData: "S", TagHash: "8",
+	TagBigData: "VV", TagThread: "VVVVV", TagProc: "VVVVVVVS", TagModule: "VVVSS", TagRSS: "V", TagMark: "TVS", TagLeft: "TVV",
+	TagLost: "VV", TagLevel: "AV", TagInput: "S", TagExit: "TVZVVVVV", TagKept: "VVVVS", TagUnseen: "VVS", TagFork: "TVVV",
+	TagClock: "VVV", TagToken: "V", TagWas: "VVVVVVS",
+}
+
 // An event is V(key + FirstKey) V(dt<<1 | EvMore) and, with EvMore, the mask byte and the fields it names. So an
 // event that is as predicted and begins and ends at once takes two or three bytes.
 const EvMore = 1 // the mask byte follows

@@ -290,16 +290,11 @@ static HOST int define(struct decoder *d)
 	return 1;
 }
 
-/* How each control record is laid out: t a step in time, a time as it is, v and z numbers, s bytes, h 8 of them. */
-static const char layout[][10] = {
-    [PROPHET_TagObject] = "vvvvs",  [PROPHET_TagCPU] = "tv",	   [PROPHET_TagTime] = "a",	   [PROPHET_TagSignal] = "tvvzv", [PROPHET_TagSigRet] = "tv",
-    [PROPHET_TagData] = "s",	    [PROPHET_TagHash] = "h",	   [PROPHET_TagBigData] = "vv",	   [PROPHET_TagInput] = "s",	  [PROPHET_TagThread] = "vvvvv",
-    [PROPHET_TagProc] = "vvvvvvvs", [PROPHET_TagModule] = "vvvss", [PROPHET_TagRSS] = "v",	   [PROPHET_TagMark] = "tvs",	  [PROPHET_TagLeft] = "tvv",
-    [PROPHET_TagLost] = "vv",	    [PROPHET_TagLevel] = "av",	   [PROPHET_TagExit] = "tvzvvvvv", [PROPHET_TagKept] = "vvvvs",	  [PROPHET_TagUnseen] = "vvs",
-    [PROPHET_TagFork] = "tvvv",	    [PROPHET_TagClock] = "vvv",	   [PROPHET_TagWas] = "vvvvvvs",
+static const char layout[PROPHET_TagLimit][12] = {
+#define TAG(tag, layout) [tag] = layout,
+#include "ztags.h"
+#undef TAG
 };
-
-_Static_assert(sizeof layout / sizeof *layout == PROPHET_TagLimit, "each tag has its layout");
 
 static HOST int control(struct decoder *d, struct record *r, u64 tag)
 {
@@ -316,19 +311,19 @@ static HOST int control(struct decoder *d, struct record *r, u64 tag)
 		return fail(d, "a record's tag is not known");
 	for (c = layout[tag]; *c; c++)
 		switch (*c) {
-		case 't':
+		case 'T':
 			d->now += get_v(d);
 			break;
-		case 'a':
+		case 'A':
 			d->now = get_v(d);
 			break;
-		case 'v':
+		case 'V':
 			r->num[n++] = get_v(d);
 			break;
-		case 'z':
+		case 'Z':
 			r->num[n++] = (u64)get_z(d);
 			break;
-		case 's':
+		case 'S':
 			r->text[s++] = get_s(d);
 			break;
 		default:

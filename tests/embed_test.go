@@ -76,3 +76,17 @@ func TestEmbedLinked(t *testing.T) {
 	}
 	compare(t, "linked and preloaded", "1 0 1 0\nrecording 1, abi 1\n", Cmd{Argv: []string{bin}}.Recorded(t).Stdout)
 }
+
+// TestEmbedAsleep: reading traces and re-executing them starts no thread; asking Go for its version does.
+func TestEmbedAsleep(t *testing.T) {
+	lib := built(t, "libprophet.so")
+	bin := filepath.Join(t.TempDir(), "asleep")
+	src := filepath.Join(top, "tests", "progs", "asleep.c")
+	if out, err := exec.Command("gcc", "-Wall", src, "-o", bin, "-L"+filepath.Dir(lib), "-lprophet", "-Wl,-rpath,"+filepath.Dir(lib)).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	rec := Cmd{Argv: []string{"ls", "-l", "/"}}.Recorded(t)
+	r := Cmd{Argv: []string{bin, rec.Trace, stub(t, "exit 5")}}.Bare(t)
+	compare(t, "what it printed", "read, events, threads 1\nended 1, status 5, threads 1\n"+cabi.Version+", threads 1\ngo found, awake 1\n", r.Stdout)
+	compare(t, "status", "exit status 0", r.Status)
+}

@@ -148,6 +148,7 @@ func TestReaders(t *testing.T) {
 		{Argv: []string{"bash", "-c", "echo hi | cat; seq 20000 | sort --parallel=4 -S 1M | tail -1; for i in 1 2 3; do (ls / | wc -l); done; exec ls /nowhere"}},
 		{Argv: []string{"python3", "-c", "import threading,socket,time\na,b=socket.socketpair()\nl=threading.Lock()\ndef f():\n  for i in range(50):\n    with l: time.sleep(0)\nts=[threading.Thread(target=f) for i in range(8)]\n[x.start() for x in ts];[x.join() for x in ts]\na.send(b'x\"\\n\\\\');b.recv(9);open('q\"\\n\u00e9','w').write('z')"}},
 		{Argv: []string{marks}},
+		{Argv: []string{"bash", "-c", "seq 2000 | sort --parallel=2 -S 1M | (tail -1; ls /)"}, Options: "serial"},
 	}
 	events := 0
 	for i, c := range runs {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -43,14 +44,16 @@ const (
 	colEnd
 )
 
-// operands is what follows each control tag: V a varint, S a string, 8 eight bytes.
-var operands = [cabi.TagLimit]string{
-	cabi.TagObject: "VVVVS", cabi.TagCPU: "VV", cabi.TagTime: "V", cabi.TagSignal: "VVVVV", cabi.TagSigRet: "VV",
-	cabi.TagData: "S", cabi.TagHash: "8", cabi.TagBigData: "VV", cabi.TagThread: "VVVVV", cabi.TagProc: "VVVVVVVS",
-	cabi.TagModule: "VVVSS", cabi.TagRSS: "V", cabi.TagMark: "VVS", cabi.TagLeft: "VVV", cabi.TagLost: "VV",
-	cabi.TagLevel: "VV", cabi.TagInput: "S", cabi.TagExit: "VVVVVVVV", cabi.TagKept: "VVVVS", cabi.TagWas: "VVVVVVS", cabi.TagUnseen: "VVS",
-	cabi.TagFork: "VVVV", cabi.TagClock: "VVV", cabi.TagToken: "V",
-}
+// operands is what follows each control tag: V a varint of any kind, S a string, 8 eight bytes. A key's are columns of
+// their own.
+var operands = func() (o [cabi.TagLimit]string) {
+	for tag, layout := range cabi.TagLayout {
+		if tag != cabi.TagKey {
+			o[tag] = strings.NewReplacer("T", "V", "A", "V", "Z", "V").Replace(layout)
+		}
+	}
+	return o
+}()
 
 var errPacked = errors.New("packed frame does not parse")
 

@@ -20,6 +20,7 @@ var files = []file{
 	{"cabi/zcalls.h", callIDs},
 	{"cabi/zcallnames.h", callNames},
 	{"cabi/zrows.h", rows},
+	{"cabi/ztags.h", tags},
 	{"shim/zwrap.c", wrappers},
 	{"shim/zreplay.h", replay},
 	{"shim/zexports_amd64.map", exportsAMD64},
