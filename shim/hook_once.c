@@ -42,6 +42,7 @@ static inline int begin(struct ev *e, struct once *me, u32 call, const int *cont
 {
 	if (!shim_begin(e, call, CLASS_sync, pc))
 		return 0;
+	e->t->slot->call = 0; /* what the routine calls is not inside of it */
 	if (__atomic_load_n(control, __ATOMIC_RELAXED) & 1) /* another is at it */
 		e->note |= PROPHET_NoteWaited;
 	me->routine = routine;

@@ -190,6 +190,17 @@ static struct object_entry *of_run(u64 key)
 	return 0;
 }
 
+/* Whether some object is called that already. */
+static int is_name(u64 id)
+{
+	u32 i, k;
+	for (i = 0; i < OBJECT_LEVELS && levels[i]; i++)
+		for (k = 0; k < 1u << (OBJECT_BITS + i * OBJECT_MORE); k++)
+			if (levels[i][k].id == id && levels[i][k].addr > 1)
+				return 1;
+	return 0;
+}
+
 static void name_of_run(struct thr *t, struct object_entry *s, u32 type)
 {
 	u64 none = 0, id = new_id(t);
@@ -287,8 +298,8 @@ struct object_entry *shim_object_find(struct thr *t, u32 type, const void *addr)
 	struct told told;
 	if (likely(e && (r = known(t, e, (u64)addr, type))))
 		return r;
-	while (unlikely(shim_index != 0) && !shim_re_mine(t)) {
-		shim_re_yield(t);
+	while (unlikely(shim_index != 0) && !shim_re_mine(t) && !is_name(t->re->x->obj)) {
+		shim_re_yield(t, t->re->x->obj);
 		e = search(want, 0);
 		if (e && (r = known(t, e, (u64)addr, type)))
 			return r;
@@ -315,6 +326,12 @@ struct object_entry *shim_object_find(struct thr *t, u32 type, const void *addr)
 	}
 	say(t, told.id, type, (u64)addr, 0);
 	return e;
+}
+
+u64 shim_object_known(u32 type, const void *addr)
+{
+	struct object_entry *e = search((u64)addr << 8 | type, 0);
+	return e && !(e->addr & OBJECT_SHARED) ? e->id : 0;
 }
 
 struct object_entry *shim_object_key(struct thr *t, u32 type, u64 key, const char *detail)

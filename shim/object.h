@@ -65,6 +65,7 @@ static inline u64 *shim_object_tag(u32 type, const void *addr)
 }
 
 HIDDEN struct object_entry *shim_object_find(struct thr *t, u32 type, const void *addr);
+HIDDEN u64 shim_object_known(u32 type, const void *addr); /* the name that a private one has, or 0 */
 HIDDEN struct object_entry *shim_object_key(struct thr *t, u32 type, u64 key, const char *detail); /* of the run, by key */
 
 static inline u64 shim_object_hash(u64 want)

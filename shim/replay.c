@@ -57,6 +57,12 @@ u32 shim_re_uid(u32 parent, u32 nth, u32 how)
 	return 0;
 }
 
+void shim_re_uncreated(u32 uid)
+{
+	if (uid && uid < shim_index->threads)
+		__atomic_store_n(&shim_index_threads()[uid].now, 0, __ATOMIC_RELEASE);
+}
+
 /* A parent may have made a silent child of this number before it became another program itself: the pid tells which,
  * else the order they came in. */
 u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how)
@@ -138,12 +144,12 @@ int shim_re_mine(const struct thr *t)
 	return !x || x->kind != EXPECT_EVENT || x->obj >> 40 == t->uid || x->f2 >> 40 == t->uid;
 }
 
-void shim_re_yield(struct thr *t)
+void shim_re_yield(struct thr *t, u64 object)
 {
 	struct timespec ts = {0, 20000};
 	if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 		shim_re_stop(t, PROPHET_TurnWaits);
-	t->re->th->object = t->re->x->obj;
+	t->re->th->object = object;
 	t->re->th->turn = 0;
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
 	sys(SYS_nanosleep, &ts, 0);
@@ -159,6 +165,8 @@ void shim_re_record(struct thr *t, u32 tag)
 
 void shim_re_ending(struct thr *t)
 {
+	while (shim_re_found_done(shim_expect(&t->re->ex)))
+		shim_re_pass(t);
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
 }
 
@@ -241,6 +249,12 @@ static struct expect *ahead(struct expects *q, u32 call)
 	}
 }
 
+void shim_re_pass(struct thr *t)
+{
+	shim_expect_drop(&t->re->ex);
+	__atomic_store_n(&t->re->th->event, t->re->th->event + 1, __ATOMIC_RELEASE);
+}
+
 struct expect *shim_re_ahead(u32 call, u64 obj)
 {
 	struct thr *t = shim_self.thr;
@@ -261,6 +275,7 @@ int shim_re_begin(struct ev *e)
 	struct re *re = t->re;
 	struct expect *x;
 	e->begin = t->last; /* no time passes: nothing is written */
+	e->turn = 0;
 	re->th->call = e->call;
 	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
 		shim_re_stop(t, PROPHET_TurnStopped);
@@ -272,6 +287,10 @@ int shim_re_begin(struct ev *e)
 			deliver(t, x);
 			continue;
 		}
+		if (shim_re_found_done(x)) {
+			shim_re_pass(t);
+			continue;
+		}
 		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT) {
 			shim_expect_drop(&re->ex);
 			continue;
@@ -280,11 +299,14 @@ int shim_re_begin(struct ev *e)
 			break;
 		if (x->kind == EXPECT_BAD)
 			shim_re_differs(t, x, PROPHET_DiffersTrace, e->call, 0, 0, "");
-		if (x->kind == EXPECT_END)
+		if (x->kind == EXPECT_END && !(shim_re_flags[e->call] & RE_NESTS))
 			shim_re_stop(t, PROPHET_TurnEnd);
-		if (shim_re_flags[e->call] & RE_NESTS && (x = ahead(&re->ex, e->call)))
-			break;
-		x = shim_expect(&re->ex);
+		if (shim_re_flags[e->call] & RE_NESTS) {
+			re->x = e->x = ahead(&re->ex, e->call);
+			if (e->x)
+				e->x->taken = 1;
+			return 1; /* one that the trace does not have will be left, or differ when it is done */
+		}
 		shim_re_differs(t, x, PROPHET_DiffersCall, e->call, 0, 0, "");
 	}
 	x->taken = 1;
@@ -411,6 +433,8 @@ void shim_re_commit(struct ev *e)
 		shim_re_stop(t, PROPHET_TurnStopped);
 	if (unlikely(x != shim_expect(&re->ex))) {
 		x = shim_expect(&re->ex);
+		if (x->kind == EXPECT_END)
+			shim_re_stop(t, PROPHET_TurnEnd);
 		if (x->kind != EXPECT_EVENT || x->call != e->call)
 			shim_re_differs(t, x, PROPHET_DiffersCall, e->call, 0, 0, "");
 	}

@@ -44,6 +44,7 @@ extern const u16 shim_re_flags[] HIDDEN;
 HIDDEN int shim_re_boot(const char *index); /* 0, or -errno: this process is to re-execute the trace of that index */
 HIDDEN int shim_re_thread(struct thr *t); /* t's uid is known: its part of the trace */
 HIDDEN u32 shim_re_uid(u32 parent, u32 nth, u32 how); /* of a thread that comes to be */
+HIDDEN void shim_re_uncreated(u32 uid); /* it could not be made after all */
 HIDDEN u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how); /* of a process */
 HIDDEN int shim_re_begin(struct ev *e);
 HIDDEN void shim_re_commit(struct ev *e);
@@ -55,7 +56,7 @@ HIDDEN NOINLINE void shim_re_differs(struct thr *t, const struct expect *x, u32 
 HIDDEN void shim_re_stop(struct thr *t, u32 state) __attribute__((noreturn));
 HIDDEN void shim_re_record(struct thr *t, u32 tag); /* what a recording would write here */
 HIDDEN int shim_re_mine(const struct thr *t); /* whether an object that has no name yet is to get one from this thread, now */
-HIDDEN void shim_re_yield(struct thr *t); /* between two looks at whether another thread has named it */
+HIDDEN void shim_re_yield(struct thr *t, u64 object); /* between two looks at what another thread will do to it */
 
 /* The expected event of the call that this stand-in is for; NULL: call the real function. */
 static inline struct expect *shim_re_of(u32 call)
@@ -92,7 +93,17 @@ typedef u64 (*turn_fn)(const void *object, const struct expect *x);
 #define TURN_FAR 1000
 HIDDEN void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_fn ready, const void *object);
 HIDDEN void shim_turn_next(u64 name, u64 place); /* the place is taken: whoever waits for the one after */
-HIDDEN void shim_re_guard(const void *guard); /* before a static is initialised, or found to be */
+HIDDEN int shim_re_guard_inline(const void *guard, u64 name, const void *pc);
+HIDDEN void shim_re_pass(struct thr *t); /* the oldest expected event is taken as done */
+
+/* The compiler asks whether a static is initialised before it calls: a thread that came while another was at it may
+ * come after that now, and not call. */
+static inline int shim_re_found_done(const struct expect *x)
+{
+	return x->kind == EXPECT_EVENT && x->call == CALL___cxa_guard_acquire && x->ret == 0;
+}
+
+HIDDEN void shim_re_guard(const void *guard, const struct object_entry *o); /* before a static is initialised, or found to be */
 HIDDEN void shim_turn_all(u64 name); /* whoever waits at it looks again */
 
 static inline struct replayturn *shim_turn_bucket(u64 name)

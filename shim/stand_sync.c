@@ -318,6 +318,21 @@ static int re_sem_getvalue(sem_t *s, int *value)
 }
 STANDIN(sem_getvalue, re_sem_getvalue)
 
+/* What could not be created is not tried. */
+static int re_pthread_create(pthread_t *th, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+	struct expect *x = shim_re_of(CALL_pthread_create);
+	return x && x->ret ? (int)x->ret : TRUE(pthread_create)(th, attr, start, arg);
+}
+STANDIN(pthread_create, re_pthread_create)
+
+static int re_thrd_create(thrd_t *th, thrd_start_t start, void *arg)
+{
+	struct expect *x = shim_re_of(CALL_thrd_create);
+	return x && x->ret ? thrd(x->ret) : TRUE(thrd_create)(th, start, arg);
+}
+STANDIN(thrd_create, re_thrd_create)
+
 /* A thread that was found ended is waited for; one that was not is not asked. */
 static int joined(struct expect *x, pthread_t th, void **value)
 {
@@ -370,17 +385,54 @@ static void re_call_once(once_flag *flag, void (*routine)(void))
 }
 STANDIN(call_once, re_call_once)
 
-/* Who did not initialise a static comes when that has been done. The C++ library may be loaded late: its functions are
+/* Who initialises a static comes when as many have tried before as had, who does not when it has been done. The C++ library may be loaded late: its functions are
  * looked up at each call. */
+struct guard {
+	const u32 *word;
+	const struct object_entry *o;
+};
+
 static u64 guard_away(const void *object, const struct expect *x)
 {
-	(void)x;
-	return !(__atomic_load_n((const u32 *)object, __ATOMIC_ACQUIRE) & 1);
+	const struct guard *g = object;
+	u64 seq = __atomic_load_n(&g->o->seq, __ATOMIC_ACQUIRE);
+	u32 word = __atomic_load_n(g->word, __ATOMIC_ACQUIRE);
+	if (!x->ret)
+		return seq < x->f2 ? x->f2 - seq : !(word & 1);
+	return seq < x->f2 - 1 ? x->f2 - 1 - seq : word != 0;
 }
 
-void shim_re_guard(const void *guard)
+static int is_guard(const struct expect *x, const void *guard, u64 name, const void *pc)
+{
+	return x->kind == EXPECT_EVENT && x->call == CALL___cxa_guard_acquire &&
+	       (name ? x->obj == name : x->f1 - x->pc == (u64)guard - (u64)pc);
+}
+
+/* Whether the recorded run did not come here, as it found the static initialised. name: what the guard is called so
+ * far. One without a name is told by how far it lies from the place of the call. */
+int shim_re_guard_inline(const void *guard, u64 name, const void *pc)
+{
+	struct thr *t = shim_self.thr;
+	struct expect *x;
+	if (!t || !t->re)
+		return 0;
+	for (;;) {
+		x = shim_expect(&t->re->ex);
+		if (!shim_re_found_done(x) || is_guard(x, guard, name, pc))
+			break;
+		shim_re_pass(t);
+	}
+	if ((x->kind != EXPECT_EVENT && x->kind != EXPECT_END) || is_guard(x, guard, name, pc))
+		return 0;
+	while (!(__atomic_load_n((const u32 *)guard, __ATOMIC_ACQUIRE) & 1))
+		shim_re_yield(t, name);
+	return 1;
+}
+
+void shim_re_guard(const void *guard, const struct object_entry *o)
 {
 	struct expect *x = shim_re_of(CALL___cxa_guard_acquire);
-	if (x && !x->ret)
-		shim_turn(shim_self.thr, x, x->obj, 0, guard_away, guard);
+	struct guard g = {guard, o};
+	if (x)
+		shim_turn(shim_self.thr, x, x->obj, 0, guard_away, &g);
 }

@@ -454,6 +454,8 @@ static void recycle(struct thr *t)
 
 void shim_thread_drop(struct thr *t)
 {
+	if (unlikely(shim_index != 0))
+		shim_re_uncreated(t->uid);
 	shim_lock(&shim_wiped->threads);
 	recycle(t);
 	shim_unlock(&shim_wiped->threads);

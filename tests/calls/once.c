@@ -1,9 +1,11 @@
 /* pthread_once: who runs it, who waits, a routine that is cancelled, one inside another. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+static sem_t begun;
 static pthread_once_t once = PTHREAD_ONCE_INIT, outer = PTHREAD_ONCE_INIT, inner = PTHREAD_ONCE_INIT, hard = PTHREAD_ONCE_INIT;
 static pthread_barrier_t b;
 static int runs, early, hard_runs, order[4], at;
@@ -39,9 +41,11 @@ static void out(void)
 
 static void try_hard(void)
 {
-	if (hard_runs++ == 0)
+	if (hard_runs++ == 0) {
+		sem_post(&begun);
 		for (;;)
 			pause();
+	}
 }
 
 static void *cancelled(void *arg)
@@ -68,8 +72,7 @@ int main(void)
 	pthread_once(&outer, out);
 	printf("order %d%d%d\n", order[0], order[1], order[2]);
 	pthread_create(&th[0], 0, cancelled, 0);
-	while (__atomic_load_n(&hard_runs, __ATOMIC_RELAXED) == 0)
-		usleep(1000);
+	sem_wait(&begun);
 	pthread_cancel(th[0]);
 	pthread_join(th[0], &r);
 	printf("cancelled %d\n", r == PTHREAD_CANCELED);
