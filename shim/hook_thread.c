@@ -5,6 +5,7 @@
  * program; the C library's own jump-based handlers, which pthread.h has for C without exceptions, do not.
  */
 #undef __EXCEPTIONS
+#include "replay.h"
 #include "wrap.h"
 #include "steps_proc.h"
 
@@ -121,6 +122,8 @@ static void leave(u32 call, void *pc)
 		return;
 	shim_end(&e, WRAP_ONCE);
 	shim_done(&e);
+	if (unlikely(e.t->re != 0))
+		shim_re_ending(e.t); /* the first thread has no routine that could say so */
 }
 
 EXPORT void pthread_exit(void *value)

@@ -147,13 +147,15 @@ int shim_re_mine(const struct thr *t)
 void shim_re_yield(struct thr *t, u64 object)
 {
 	struct timespec ts = {0, 20000};
+	u32 was;
 	if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 		shim_re_stop(t, PROPHET_TurnWaits);
+	was = t->re->th->state;
 	t->re->th->object = object;
 	t->re->th->turn = 0;
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
 	sys(SYS_nanosleep, &ts, 0);
-	__atomic_store_n(&t->re->th->state, PROPHET_TurnRuns, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->re->th->state, was, __ATOMIC_RELEASE);
 }
 
 /* A recording would say here that a call was left. The trace does, or its thread came to no further call. */

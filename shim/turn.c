@@ -34,13 +34,14 @@ void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_
 	struct replaythread *th = t->re->th;
 	struct replayturn *b = shim_turn_bucket(name);
 	u64 away;
-	u32 i;
+	u32 i, was;
 	for (i = 0; (away = ready(object, x)) != 0 && away <= NEAR && i < SPINS; i++)
 		shim_pause();
 	if (likely(!away))
 		return;
 	th->object = name;
 	th->turn = place;
+	was = th->state; /* one whose routine is over stays so */
 	__atomic_store_n(&th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
 	__atomic_add_fetch(&b->waiters, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
@@ -56,7 +57,7 @@ void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_
 		sleep_at(&b->word, word, bit(place));
 	}
 	__atomic_sub_fetch(&b->waiters, 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&th->state, PROPHET_TurnRuns, __ATOMIC_RELEASE);
+	__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);
 }
 
 static void wake(struct replayturn *b, u32 bits)

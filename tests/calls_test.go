@@ -80,11 +80,9 @@ func rowName(c *cabi.Call) string {
 
 // notAgain are the programs that are not re-executed identically, and why.
 var notAgain = map[string]string{
-	"guard":       "not covered",
 	"barrier":     "not covered",
 	"clock2":      "not covered",
 	"clone":       "not covered",
-	"cond":        "not covered",
 	"daemon":      "not covered",
 	"dirs":        "not covered",
 	"epoll":       "not covered",
@@ -100,8 +98,6 @@ var notAgain = map[string]string{
 	"map":         "not covered",
 	"mutexes":     "not covered",
 	"named":       "not covered",
-	"oldcond":     "not covered",
-	"once":        "not covered",
 	"poll":        "not covered",
 	"popen":       "not covered",
 	"prctl":       "not covered",
@@ -127,7 +123,6 @@ var notAgain = map[string]string{
 	"system":      "not covered",
 	"sysv":        "not covered",
 	"temp":        "not covered",
-	"thread":      "not covered",
 	"thread_kill": "not covered",
 	"timers":      "not covered",
 	"vfork":       "not covered",

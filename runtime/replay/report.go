@@ -94,7 +94,7 @@ func (s *State) Stall(t *trace.Trace) string {
 	n := 0
 	for i := range s.Threads {
 		th := &s.Threads[i]
-		if th.State == cabi.TurnNone {
+		if th.State == cabi.TurnNone || th.State == cabi.TurnOver {
 			continue
 		}
 		if n++; n > 20 {
