@@ -8,8 +8,8 @@ enum { PACE_FULL, PACE_HESITATES, PACE_STOPS, PACE_CRAWLS };
 #define EVENTS_MIN_LOG2 2 /* change points lie up to 2^2 to 2^10 events apart */
 #define EVENTS_MAX_LOG2 10
 #define HESITATE_LOG2 7 /* 1 to 2^7 µs */
-#define STOP_MIN_LOG2 5 /* 2^5 µs to 2^13 µs */
-#define STOP_MAX_LOG2 13
+#define STOP_MIN_LOG2 6 /* 2^6 µs to 2^14 µs */
+#define STOP_MAX_LOG2 14
 #define FREE_STOPS 4 /* that need no share of the thread's life */
 #define SHARE 3
 

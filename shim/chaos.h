@@ -4,7 +4,7 @@
  * Each thread has a pace, drawn when it begins and anew at change points, which lie at random numbers of its events (one
  * to a thousand: nobody knows how many a run will have). A pace is full speed, short hesitations, long stops here and
  * there, or a stop at each event: the priorities of a randomised scheduler, made without one. Stops are
- * of a length that the run draws once, from tens of microseconds to ten milliseconds, since how long a thread must be held
+ * of a length that the run draws once, from 64 µs to 16 ms, since how long a thread must be held
  * up depends on the bug. Threads are held up before a call and after it, where they may have just taken a lock.
  *
  * Nobody waits for anybody here, so nothing can deadlock; a thread is stopped for a third of its life at most, past the

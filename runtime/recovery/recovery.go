@@ -55,8 +55,8 @@ func Recover(dir string, o Options) (*Report, error) {
 	}
 	defer c.Unlock()
 	dead, live := slots(c)
-	rep.Live = live
-	if live == 0 && shm.Mapped(dir) {
+	rep.Live = len(live)
+	if len(live) == 0 && shm.Mapped(dir) {
 		rep.Live = 1
 	}
 	if rep.Live == 0 {
@@ -77,16 +77,53 @@ func Recover(dir string, o Options) (*Report, error) {
 		return rep, err
 	}
 	// Last: while control is there, a command that was interrupted is done again.
-	for _, name := range []string{shm.RingsName(c.Tag()), shm.FlightName(c.Tag()), shm.LinkName(c.Tag())} {
-		if err := os.Remove(filepath.Join(shm.Dir(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			rep.Errs = append(rep.Errs, err)
-		}
-	}
+	rep.Errs = append(rep.Errs, removeShared(c)...)
 	return rep, os.Remove(filepath.Join(dir, "control"))
 }
 
-// slots finds the slots of dead owners and counts those of live ones.
-func slots(c *shm.Control) (dead []int, live int) {
+// removeShared removes what a run that has ended has in shared memory.
+func removeShared(c *shm.Control) (errs []error) {
+	for _, name := range []string{shm.RingsName(c.Tag()), shm.FlightName(c.Tag()), shm.LinkName(c.Tag())} {
+		if err := os.Remove(filepath.Join(shm.Dir(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// Discard removes a trace that nobody wants, with what its run has in shared memory. While processes of the run are live
+// it removes nothing and returns their pids.
+func Discard(dir string) (live []int, err error) {
+	c, err := shm.OpenControl(dir)
+	if errors.Is(err, shm.ErrNoControl) {
+		return nil, os.RemoveAll(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if !c.Lock() {
+		return nil, fmt.Errorf("%s: another command has it", dir)
+	}
+	defer c.Unlock()
+	if live = LivePids(c); len(live) > 0 {
+		return live, nil
+	}
+	c.SetEnded()
+	if err := errors.Join(removeShared(c)...); err != nil {
+		return nil, err
+	}
+	return nil, os.RemoveAll(dir)
+}
+
+// LivePids are the processes of a run that go on.
+func LivePids(c *shm.Control) []int {
+	_, live := slots(c)
+	return live
+}
+
+// slots finds the slots of dead owners, and the pids of the live ones.
+func slots(c *shm.Control) (dead, live []int) {
 	var w shm.Watch
 	r, err := shm.OpenRings(c)
 	if err == nil {
@@ -104,7 +141,7 @@ func slots(c *shm.Control) (dead []int, live int) {
 			}
 		}
 		if w.Alive(pid, seen) {
-			live++
+			live = append(live, int(pid))
 		} else {
 			dead = append(dead, i)
 		}

@@ -33,8 +33,9 @@ type Options struct {
 	Inputs string // none, hash, full, default
 	Level  string // off, order, full
 	Serial bool
-	Flight int64 // bytes, 0: all is kept
-	Force  bool  // replace a trace of that name
+	Chaos  *uint64 // seed of the delays that threads get at their calls; nil: none
+	Flight int64   // bytes, 0: all is kept
+	Force  bool    // replace a trace of that name
 	Args   []string
 	Prog   trace.Progress // while completing
 }
@@ -158,20 +159,28 @@ func environment(lib, path string, o *Options) []string {
 			env = append(env, e)
 		}
 	}
+	return append(env, "LD_PRELOAD="+preload, "PROPHET_TRACE="+path, options(o))
+}
+
+// options is what the library is told, as a variable of the environment.
+func options(o *Options) string {
 	opts := []string{"inputs=" + o.Inputs, "level=" + o.Level}
 	if o.Serial {
 		opts = append(opts, "serial")
 	}
+	if o.Chaos != nil {
+		opts = append(opts, fmt.Sprintf("chaos=%d", *o.Chaos))
+	}
 	if o.Flight > 0 {
 		opts = append(opts, fmt.Sprintf("flight=%d", o.Flight))
 	}
-	return append(env, "LD_PRELOAD="+preload, "PROPHET_TRACE="+path, "PROPHET_OPTIONS="+strings.Join(opts, ","))
+	return "PROPHET_OPTIONS=" + strings.Join(opts, ",")
 }
 
-// Record runs the program under the recorder and completes its trace. A *Failed says that it was not started.
-func Record(o Options) (*Result, error) {
+// prepare finds what is needed and returns the command to start and the trace that it will make.
+func prepare(o *Options) (*exec.Cmd, string, error) {
 	if len(o.Args) == 0 {
-		return nil, ours("no program is named")
+		return nil, "", ours("no program is named")
 	}
 	if o.Inputs == "" {
 		o.Inputs = "default"
@@ -181,45 +190,65 @@ func Record(o Options) (*Result, error) {
 	}
 	lib, err := FindLibrary()
 	if err != nil {
-		return nil, ours("%w", err)
+		return nil, "", ours("%w", err)
 	}
 	if strings.ContainsAny(lib, ": \t\n") {
-		return nil, ours("%s: the loader takes no path with a space or a colon; name a copy in PROPHET_LIB", lib)
+		return nil, "", ours("%s: the loader takes no path with a space or a colon; name a copy in PROPHET_LIB", lib)
 	}
 	exe, err := find(o.Args[0])
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	path, err := target(&o)
+	path, err := target(o)
 	if err != nil {
-		return nil, ours("%w", err)
+		return nil, "", ours("%w", err)
 	}
 	recovery.Sweep() // of what others left; failing to tidy up is no reason not to record
-	cmd := &exec.Cmd{Path: exe, Args: o.Args, Env: environment(lib, path, &o), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	return &exec.Cmd{Path: exe, Args: o.Args, Env: environment(lib, path, o)}, path, nil
+}
+
+// notStarted is why a program could not be started.
+func notStarted(err error) error {
+	status := StatusNotExec
+	if errors.Is(err, fs.ErrNotExist) {
+		status = StatusNotFound
+	}
+	return &Failed{status, err}
+}
+
+// Record runs the program under the recorder and completes its trace. A *Failed says that it was not started.
+func Record(o Options) (*Result, error) {
+	cmd, path, err := prepare(&o)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// From before the start, so that none is missed.
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGCONT)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
-		status := StatusNotExec
-		if errors.Is(err, fs.ErrNotExist) {
-			status = StatusNotFound
-		}
-		return nil, &Failed{status, err}
+		return nil, notStarted(err)
 	}
 	done := make(chan struct{})
 	go pass(signals, cmd.Process, done)
 	cmd.Wait() // its error repeats what the state says
 	close(done)
+	res := ended(path, cmd.ProcessState)
+	res.Err = finish(res, o.Prog)
+	return res, nil
+}
+
+// ended is how a program ended.
+func ended(path string, state *os.ProcessState) *Result {
 	res := &Result{Trace: path}
-	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		res.Signal = ws.Signal()
 		res.Status = 128 + int(res.Signal)
 	} else {
-		res.Status = cmd.ProcessState.ExitCode()
+		res.Status = state.ExitCode()
 	}
-	res.Err = finish(res, o.Prog)
-	return res, nil
+	return res
 }
 
 // pass hands signals on to the program. What the terminal sends, it sends to the program as well.
@@ -252,10 +281,12 @@ func foreground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
+var errNothing = errors.New("nothing was recorded: the program did not load libprophet.so (is it static, set-uid, or of another architecture?)")
+
 // finish completes the trace of a run whose first process has ended.
 func finish(res *Result, prog trace.Progress) error {
 	if _, err := os.Stat(res.Trace); err != nil {
-		return fmt.Errorf("nothing was recorded: the program did not load libprophet.so (is it static, set-uid, or of another architecture?)")
+		return errNothing
 	}
 	o := recovery.Options{Progress: prog}
 	if res.Signal != 0 {

@@ -57,6 +57,21 @@ func (p *Progress) Set(done, all int64) {
 	fmt.Fprintf(os.Stderr, "\r\x1b[K%s: %.0f%%%s", p.what, 100*part, left)
 }
 
+// Say shows how it stands with work of which nobody knows how much there is.
+func (p *Progress) Say(how func() string) {
+	if !p.on {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.start) < patience || now.Sub(p.last) < 100*time.Millisecond {
+		return
+	}
+	p.last, p.shown = now, true
+	fmt.Fprintf(os.Stderr, "\r\x1b[K%s: %s", p.what, how())
+}
+
 // Done takes the line away.
 func (p *Progress) Done() {
 	p.mu.Lock()

@@ -9,7 +9,7 @@ static int opened;
 
 static void *pass(void *a)
 {
-	usleep(1000); /* the gate is open by now, mostly */
+	usleep(500); /* the gate is open by now, mostly */
 	pthread_mutex_lock(&m);
 	while (!opened)
 		pthread_cond_wait(&c, &m);
