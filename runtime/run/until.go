@@ -124,9 +124,13 @@ func (s *Search) once(cmd *exec.Cmd, path string, c *Catch, signals <-chan os.Si
 		return true, notStarted(err)
 	}
 	group := -cmd.Process.Pid
+	grace := leftGrace
 	done := make(chan struct{})
 	go func() {
-		cmd.Wait() // its error repeats what the state says
+		// Its other errors repeat what the state says.
+		if errors.Is(cmd.Wait(), exec.ErrWaitDelay) {
+			grace = 0
+		}
 		close(done)
 	}()
 	var limit <-chan time.Time
@@ -148,20 +152,20 @@ func (s *Search) once(cmd *exec.Cmd, path string, c *Catch, signals <-chan os.Si
 	}
 	res := ended(path, cmd.ProcessState)
 	if c.Signal != nil {
-		_, err := discard(group, path)
+		_, err := discard(group, path, grace)
 		return true, err
 	}
 	if timedOut {
 		res.Status, res.Signal = StatusTimeout, 0
 	}
 	if res.Status == 0 {
-		recorded, err := discard(group, path)
+		recorded, err := discard(group, path, grace)
 		if err == nil && !recorded {
 			err = errNothing
 		}
 		return false, err
 	}
-	if err := leave(group, path); err != nil {
+	if err := leave(group, path, grace); err != nil {
 		return true, err
 	}
 	c.Result, c.TimedOut = res, timedOut
@@ -185,8 +189,8 @@ func killAll(group int, path string) {
 	}
 }
 
-// leave waits until no process of a run is live, and kills them when that takes too long.
-func leave(group int, path string) error {
+// leave waits until no process of a run is live, and kills them after the grace.
+func leave(group int, path string, grace time.Duration) error {
 	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
 		c, err := shm.OpenControl(path)
 		if err != nil {
@@ -197,17 +201,17 @@ func leave(group int, path string) error {
 		switch took := time.Since(begin); {
 		case len(live) == 0:
 			return nil
-		case took > leftGrace+killGrace:
+		case took > grace+killGrace:
 			return fmt.Errorf("process %d of the run cannot be killed", live[0])
-		case took > leftGrace:
+		case took > grace:
 			killAll(group, path)
 		}
 	}
 }
 
 // discard removes the trace of a run; recorded: there was one.
-func discard(group int, path string) (recorded bool, err error) {
-	if err := leave(group, path); err != nil {
+func discard(group int, path string, grace time.Duration) (recorded bool, err error) {
+	if err := leave(group, path, grace); err != nil {
 		return false, err
 	}
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
