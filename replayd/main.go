@@ -60,6 +60,7 @@ Exit status: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	}
 	c.Flags().StringVar(&re.trace, "trace", "", "re-execute the run of this trace")
 	c.Flags().BoolVar(&re.realtime, "realtime", false, "sleeps take their time")
+	c.Flags().StringVar(&re.writes, "writes", "", "a directory for what the program writes, or `real`; otherwise it is removed at the end")
 	c.Flags().SetInterspersed(false)
 	flagError := func(code int) func(*cobra.Command, error) error {
 		return func(_ *cobra.Command, err error) error { return &usageError{code, err} }

@@ -9,15 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"prophet/cabi"
+	"prophet/runtime/inside"
 	"prophet/runtime/recovery"
 	"prophet/runtime/replay"
 	"prophet/runtime/run"
+	"prophet/runtime/shm"
 	"prophet/runtime/trace"
 )
 
@@ -26,16 +25,16 @@ type reexec struct {
 	trace    string // as the user named it
 	args     []string
 	realtime bool
+	writes   string // inside.Spec.Writes
 
 	t     *trace.Trace
 	dir   string // where the stream files are
 	work  string // ours, removed at the end
+	cwd   string
 	index *os.File
-	cmd   *exec.Cmd
+	world *inside.World
+	err   error // of the world
 }
-
-// tidMax is the largest number that the kernel gives.
-const tidMax = 1 << 22
 
 // stallAfter is how long nothing may happen in a world in which every thread waits.
 const stallAfter = 3 * time.Second
@@ -45,7 +44,7 @@ func (r *reexec) run(ctx context.Context) (int, error) {
 		return run.StatusOurs, err
 	}
 	defer r.close()
-	if err := r.start(); err != nil {
+	if err := r.start(ctx); err != nil {
 		return run.StatusOurs, err
 	}
 	return r.watch(ctx)
@@ -80,8 +79,14 @@ func (r *reexec) open() error {
 			return err
 		}
 	}
+	if r.cwd, err = os.Getwd(); err != nil {
+		return err
+	}
 	if len(r.args) == 0 {
 		r.args = r.t.Meta.Command
+		if r.t.Meta.Cwd != "" {
+			r.cwd = r.t.Meta.Cwd
+		}
 	}
 	if len(r.args) == 0 {
 		return errors.New("the trace does not say which command it is of: name it behind --")
@@ -103,6 +108,17 @@ func (r *reexec) open() error {
 }
 
 func (r *reexec) close() {
+	if r.world != nil {
+		changes, err := r.world.Close()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "replayd:", err)
+		}
+		for _, c := range changes {
+			if c.Removed {
+				fmt.Fprintln(os.Stderr, "replayd: removed:", trace.Clean(c.Path))
+			}
+		}
+	}
 	if r.index != nil {
 		r.index.Close()
 	}
@@ -114,7 +130,8 @@ func (r *reexec) close() {
 	}
 }
 
-func (r *reexec) start() error {
+// start builds the surroundings that the recorded run began in and starts the program there.
+func (r *reexec) start(ctx context.Context) error {
 	lib, err := run.FindLibrary()
 	if err != nil {
 		return err
@@ -140,11 +157,35 @@ func (r *reexec) start() error {
 	if level == "" {
 		level = "full"
 	}
+	pids := filepath.Join(r.work, "pids")
+	if err := shm.MakePids(pids); err != nil {
+		return err
+	}
 	env = append(env, "LD_PRELOAD="+preload, "PROPHET_TRACE="+filepath.Join(r.work, "run.prophet"),
-		"PROPHET_OPTIONS=level="+level+",replay="+filepath.Join(r.work, "index"))
-	r.cmd = &exec.Cmd{Path: exe, Args: r.args, Env: env, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	return r.cmd.Start()
+		"PROPHET_OPTIONS=level="+level+",replay="+filepath.Join(r.work, "index")+",pids="+pids)
+	s := inside.Spec{Path: exe, Argv: r.args, Env: env, Dir: r.cwd, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Pids: pids,
+		Share: []string{r.work, r.dir, shm.Dir(), filepath.Dir(lib)}, Writes: r.writes}
+	for _, p := range r.t.Procs {
+		if p.How == cabi.ProcRoot {
+			s.PID = int(p.PID)
+		}
+	}
+	if r.writes != inside.WritesReal {
+		if s.Plan, err = inside.FromTrace(r.t, inside.Live{}); err != nil {
+			return err
+		}
+		for _, m := range s.Plan.Missing {
+			fmt.Fprintf(os.Stderr, "replayd: %s is not as before the run: %s\n", trace.Clean(m.Path), m.Why)
+		}
+	}
+	if r.world, err = inside.Start(ctx, s); err != nil {
+		return err
+	}
+	for _, n := range r.world.Notes {
+		fmt.Fprintln(os.Stderr, "replayd:", trace.Clean(n))
+	}
+	r.world.Forward(run.FromTerminal)
+	return nil
 }
 
 // state reads the index as it is now.
@@ -172,23 +213,33 @@ func (r *reexec) reported() bool {
 	return err == nil && binary.LittleEndian.Uint32(b[:]) != 0
 }
 
-func (r *reexec) watch(ctx context.Context) (int, error) {
-	ended := make(chan struct{})
+// ended tells of the end of the first process, and then of all of them.
+func (r *reexec) ended() <-chan inside.Status {
+	c := make(chan inside.Status, 1)
 	go func() {
-		r.cmd.Wait() // its error repeats what the state says
-		close(ended)
+		s, err := r.world.Wait()
+		<-r.world.Done()
+		r.err = err
+		c <- s
 	}()
+	return c
+}
+
+func (r *reexec) watch(ctx context.Context) (int, error) {
+	ended := r.ended()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var before uint64
 	since := time.Now()
 	for {
 		select {
-		case <-ended:
-			return r.verdict()
+		case status := <-ended:
+			if r.err != nil {
+				return run.StatusOurs, r.err
+			}
+			return r.verdict(status)
 		case <-ctx.Done():
 			s, err := r.state()
-			r.kill(ended)
 			if err != nil {
 				return run.StatusOurs, err
 			}
@@ -196,8 +247,8 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 		case <-tick.C:
 		}
 		if r.reported() {
-			r.kill(ended)
-			return r.verdict()
+			r.world.Kill()
+			return r.verdict(<-ended)
 		}
 		if time.Since(since) < stallAfter {
 			continue
@@ -211,25 +262,14 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 			since = time.Now()
 			continue
 		}
-		r.kill(ended)
+		r.world.Kill()
+		<-ended
 		return run.StatusOurs, errors.New("stalled: " + s.Stall(r.t))
 	}
 }
 
-func (r *reexec) kill(ended <-chan struct{}) {
-	if s, err := r.state(); err == nil {
-		for i := range s.Threads {
-			if tid := s.Threads[i].Now; tid > 1 && tid <= tidMax { // what else stands there is no thread: never -1
-				unix.Kill(int(tid), unix.SIGKILL)
-			}
-		}
-	}
-	r.cmd.Process.Kill()
-	<-ended
-}
-
-// verdict says how it went once the first process is gone.
-func (r *reexec) verdict() (int, error) {
+// verdict says how it went once all processes are gone.
+func (r *reexec) verdict(status inside.Status) (int, error) {
 	s, err := r.state()
 	if err != nil {
 		return run.StatusOurs, err
@@ -241,9 +281,5 @@ func (r *reexec) verdict() (int, error) {
 		return run.StatusOurs, errors.New(less)
 	}
 	fmt.Fprintf(os.Stderr, "replayd: identical: %d events, %d threads, %d processes\n", s.Events(), len(r.t.Threads), len(r.t.Procs))
-	ws := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if ws.Signaled() {
-		return 128 + int(ws.Signal()), nil
-	}
-	return ws.ExitStatus(), nil
+	return status.Exit(), nil
 }
