@@ -365,6 +365,13 @@ static void control(struct expects *x, u64 tag)
 	case PROPHET_TagClock:
 		V(), V(), V();
 		return;
+	case PROPHET_TagToken:
+		V();
+		return;
+	case PROPHET_TagWas:
+		V(), V(), V(), V(), V(), V();
+		skip(x);
+		return;
 	default:
 		x->bad = 1;
 		return;
