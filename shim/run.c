@@ -467,7 +467,7 @@ u64 shim_rss(u64 now)
 	long r;
 	if (now < shim_run.next_rss)
 		return 0;
-	shim_run.next_rss = now + shim_gap * 250; /* 10 ms */
+	shim_run.next_rss = now + shim_gap * 1250; /* 50 ms: one costs 30 us */
 	if (shim_run.threads < 2)
 		shim_rss_ready();
 	if (statm_pid != shim_run.pid || !shim_same_file(&statm))

@@ -272,6 +272,16 @@ func (p *part) visit(r *trace.Record) error {
 	return nil
 }
 
+// tellsWait says whether calls on this kind of object note that they waited. Others, as a wait for a condition, wait
+// whenever they take time.
+func tellsWait(kind string) bool {
+	switch kind {
+	case "mutex", "rwlock", "spin", "sem", "once", "guard", "stdio":
+		return true
+	}
+	return false
+}
+
 func (p *part) timed(r *trace.Record) {
 	d := r.End - r.Begin
 	if d < p.nap {
@@ -281,7 +291,7 @@ func (p *part) timed(r *trace.Record) {
 		return
 	}
 	p.blocked[r.Row.Class] += int64(d)
-	if r.Row.Class != cabi.Sync && r.Row.Class != cabi.Stdio && r.Note&cabi.NoteWaited == 0 || r.Obj.None() {
+	if r.Obj.None() || r.Note&cabi.NoteWaited == 0 && (r.Row.Class != cabi.Sync || tellsWait(r.Row.Obj)) {
 		return
 	}
 	k := objKey{r.Obj, r.Row.Obj}

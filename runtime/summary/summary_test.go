@@ -98,3 +98,48 @@ func TestSummary(t *testing.T) {
 		t.Errorf("root %+v, %d ns", s.Root, s.Duration(&tr.Clock))
 	}
 }
+
+// What took time without waiting is no wait: the info of a program that only closed its streams listed them.
+func TestWaits(t *testing.T) {
+	id := map[string]uint16{}
+	for i := range cabi.Calls {
+		id[cabi.Calls[i].Name] = uint16(cabi.Calls[i].ID)
+	}
+	rows := 0
+	for _, c := range []struct {
+		call string
+		note uint8
+		want int
+	}{
+		{"pthread_once", 0, 0},
+		{"pthread_once", cabi.NoteWaited, 1},
+		{"fclose", 0, 0},
+		{"sem_wait", 0, 0},
+		{"sem_wait", cabi.NoteWaited, 1},
+		{"pthread_mutex_timedlock", cabi.NoteWaited, 1},
+		{"pthread_cond_wait", 0, 1},
+		{"read", 0, 0},
+	} {
+		rows++
+		if id[c.call] == 0 {
+			t.Fatalf("no row %s", c.call)
+		}
+		tr := open(t, func(w *trace.Writer) {
+			e := trace.NewEncoder(1, 0, second, w.Put)
+			e.Control(cabi.TagProc, append(numbers(0, 0, 0, 0, 50, 1, cabi.ProcRoot), numbers(0)...))
+			e.Control(cabi.TagThread, numbers(1, 0, 0, 50, cabi.ThreadMain))
+			e.Event(&trace.Record{Call: id[c.call], Obj: trace.Object{UID: 1, Num: 7}, Begin: second, End: second + 1000, Timed: true, Note: c.note})
+			e.Flush(cabi.ChunkLast)
+		})
+		s, err := Of(tr, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Waits) != c.want {
+			t.Errorf("%s, note %d: %d waits, want %d", c.call, c.note, len(s.Waits), c.want)
+		}
+	}
+	if rows != 8 {
+		t.Fatalf("%d rows visited", rows)
+	}
+}

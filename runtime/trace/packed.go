@@ -149,7 +149,10 @@ func openPacked(path string, t *Trace) (*packedSource, []chunkRef, error) {
 func newPacked(f io.ReaderAt, size int64, path string, t *Trace) (*packedSource, []chunkRef, error) {
 	var magic [len(packMagic)]byte
 	if _, err := f.ReadAt(magic[:], 0); err != nil || string(magic[:]) != packMagic {
-		return nil, nil, fmt.Errorf("%s: %w", path, ErrNoTrace)
+		if !packedBehind(f, size) {
+			return nil, nil, fmt.Errorf("%s: %w", path, ErrNoTrace)
+		}
+		t.addDamage(&Damage{path, 0, "the head of the file has changed; what follows is a packed trace"})
 	}
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(2*frameMax), zstd.WithDecoderMaxWindow(frameMax))
 	if err != nil {
@@ -193,6 +196,25 @@ func newPacked(f io.ReaderAt, size int64, path string, t *Trace) (*packedSource,
 	return p, refs, nil
 }
 
+// packedBehind says whether a file whose head is not a packed trace's is one all the same: by its trailer, or by the first
+// frame's header, which have checksums.
+func packedBehind(f io.ReaderAt, size int64) bool {
+	var trail [trailerLen]byte
+	if size >= trailerLen {
+		if _, err := f.ReadAt(trail[:], size-trailerLen); err == nil && goodTrailer(trail[:]) {
+			return true
+		}
+	}
+	var head [frameHead]byte
+	if _, err := f.ReadAt(head[:], int64(len(packMagic))); err != nil {
+		return false
+	}
+	_, ok := parseFrameHead(head[:], int64(len(packMagic)))
+	return ok
+}
+
+func goodTrailer(b []byte) bool { return le64(b) == trailMagic && le64(b[24:]) == xxhash.Sum64(b[:24]) }
+
 func (p *packedSource) bad(off int64, why string) error { return &Damage{p.path, off, why} }
 
 func (p *packedSource) close() error {
@@ -213,7 +235,7 @@ func (p *packedSource) index() ([]chunkRef, error) {
 	if _, err := p.f.ReadAt(trail[:], at); err != nil {
 		return nil, p.bad(at, "trailer: "+err.Error())
 	}
-	if le64(trail[:]) != trailMagic || le64(trail[24:]) != xxhash.Sum64(trail[:24]) {
+	if !goodTrailer(trail[:]) {
 		return nil, p.bad(at, "no trailer at the end: the file is cut short or changed; reading its frames one by one")
 	}
 	if v := le64(trail[8:]); v == 0 || v > cabi.FormatVersion {

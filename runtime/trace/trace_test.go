@@ -206,6 +206,9 @@ func TestPackedDamage(t *testing.T) {
 	}{
 		{"no trailer", func(b []byte) []byte { return b[:len(b)-10] }, 400_000},
 		{"trailer bit", func(b []byte) []byte { b[len(b)-1] ^= 1; return b }, 400_000},
+		{"head", func(b []byte) []byte { b[3] ^= 1; return b }, 400_000},
+		{"no head", func(b []byte) []byte { clear(b[:16]); return b }, 400_000},
+		{"head and no trailer", func(b []byte) []byte { b[0] = 0; return b[:len(b)-10] }, 400_000},
 		{"half", func(b []byte) []byte { return b[:len(b)/2] }, 100_000},
 		{"frame bit", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, 100_000},
 	} {
@@ -219,7 +222,7 @@ func TestPackedDamage(t *testing.T) {
 			}
 		})
 	}
-	if rows != 4 {
+	if rows != 7 {
 		t.Fatalf("%d rows visited", rows)
 	}
 }
