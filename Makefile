@@ -82,8 +82,11 @@ install: all
 	install -m 755 $(BUILD)/prophet $(BUILD)/replayd $(DESTDIR)$(PREFIX)/bin/
 	install -m 755 $(BUILD)/libprophet.so $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 cabi/prophet.h $(DESTDIR)$(PREFIX)/include/
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e "s|@VERSION@|$$(sed -n 's/^#define PROPHET_Version "\(.*\)"/\1/p' cabi/zlayout.h)|" cabi/prophet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/prophet.pc
 
 uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/prophet.pc
 	rm -f $(DESTDIR)$(PREFIX)/bin/prophet $(DESTDIR)$(PREFIX)/bin/replayd
 	rm -f $(DESTDIR)$(PREFIX)/lib/libprophet.so $(DESTDIR)$(PREFIX)/include/prophet.h
 

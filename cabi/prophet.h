@@ -191,6 +191,17 @@ extern const char *prophet_reexec_error(const prophet_reexec *reexec);
 /* pid of replayd, for signals (SIGTERM ends the re-execution), and where its control socket is ("" without control). */
 extern int prophet_reexec_pid(const prophet_reexec *reexec);
 extern const char *prophet_reexec_socket(const prophet_reexec *reexec);
+/* Controlling one that was started with control = 1. request is a JSON object of replayd's control protocol (see package
+ * replayd/proto), without an id: {"do":"run-to","thread":"p0/1","event":17}. 0, with *answer (may be NULL) the answer's line, valid until
+ * the next call with the handle; -EPROTO when replayd refused: prophet_reexec_error says why. Waits that long for the answer, and before the first
+ * one for the socket (-1: for ever); -ETIMEDOUT gives up what was asked, -EPIPE: replayd has ended. */
+extern int prophet_reexec_ask(prophet_reexec *reexec, const char *request, int timeout_ms, const char **answer);
+/* The commonest requests. thread is a name in the trace, or NULL for all. They wait up to 10 s; run_to and step until it is reached. */
+extern int prophet_reexec_status(prophet_reexec *reexec, const char **answer);
+extern int prophet_reexec_pause(prophet_reexec *reexec);
+extern int prophet_reexec_resume(prophet_reexec *reexec);
+extern int prophet_reexec_step(prophet_reexec *reexec, const char *thread, uint64_t count);
+extern int prophet_reexec_run_to(prophet_reexec *reexec, const char *thread, uint64_t event);
 /* Lets go: what still runs is ended (SIGTERM, after 2 s SIGKILL) and waited for, and the socket's directory is removed. */
 extern void prophet_reexec_free(prophet_reexec *reexec);
 

@@ -144,6 +144,8 @@ HIDDEN const char *host_thread_name(prophet_trace *t, u32 uid, char *room);
 HIDDEN void host_lane_drop(struct lane *l);
 HIDDEN int host_lane_ready(struct lane *l); /* its keys; 0: no memory */
 
+HIDDEN const char *host_json(const char *s, const char *outer, const char *key);
+
 /* Programs of ours. */
 #define HOST_PATH 4096
 struct child {

@@ -14,10 +14,14 @@
 #define REPORT (64u << 10)
 #define FLAGS_MAX 4096
 #define GRACE_MS 2000
+#define ANSWER_MAX (16u << 20) /* as in replayd/proto, */
+#define REQUEST_MAX (64u << 10)
+#define ANSWER_MS 10000
 
 struct prophet_reexec {
-	struct room self, report, argv;
-	int pid, ended, status, waited, err;
+	struct room self, report, argv, line, request;
+	int pid, ended, status, waited, err, sock;
+	u64 have, line_len, asked; /* bytes of line; of the answer in it; requests so far */
 	char dir[HOST_PATH];
 	char socket[sizeof((struct sockaddr_un *)0)->sun_path];
 	struct text error;
@@ -79,7 +83,7 @@ EXPORT HOST int prophet_reexec_start(const char *trace, const char *const *argv,
 	if (!x)
 		return -ENOMEM;
 	x->self = self;
-	x->err = -1;
+	x->err = x->sock = -1;
 	shim_text(&x->error, x->error_text, sizeof x->error_text);
 	if (given)
 		shim_copy(&o, given, given->size < sizeof o ? given->size : sizeof o);
@@ -241,6 +245,215 @@ EXPORT HOST const char *prophet_reexec_socket(const prophet_reexec *x)
 	return x ? x->socket : "";
 }
 
+static HOST void hang_up(prophet_reexec *x)
+{
+	if (x->sock >= 0)
+		sys(SYS_close, x->sock);
+	x->sock = -1;
+	x->have = x->line_len = 0;
+}
+
+/* ms until then; -1 for ever. */
+static HOST int left(i64 end)
+{
+	i64 n;
+	if (end < 0)
+		return -1;
+	n = end - now_ms();
+	return n < 0 ? 0 : (int)n;
+}
+
+static HOST int ready(prophet_reexec *x, short events, i64 end)
+{
+	struct pollfd p = {x->sock, events, 0};
+	int ms = left(end);
+	struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
+	long r;
+	do
+		r = sys(SYS_ppoll, &p, 1, ms < 0 ? 0 : &ts, 0, 8);
+	while (r == -EINTR);
+	return r < 0 ? (int)r : r ? 0 : -ETIMEDOUT;
+}
+
+/* The next line of replayd, ended by NUL: the first line_len bytes of x->line. */
+static HOST int next_line(prophet_reexec *x, i64 end)
+{
+	u8 *b = x->line.at;
+	u64 i = 0;
+	long n;
+	int r;
+	x->have -= x->line_len;
+	if (x->have)
+		__builtin_memmove(b, b + x->line_len, x->have);
+	x->line_len = 0;
+	for (;;) {
+		for (; i < x->have; i++)
+			if (b[i] == '\n') {
+				b[i] = 0;
+				x->line_len = i + 1;
+				return 0;
+			}
+		if (x->have >= ANSWER_MAX)
+			return -EMSGSIZE;
+		b = host_grow(&x->line, x->have + 4096);
+		if (!b)
+			return -ENOMEM;
+		r = ready(x, POLLIN, end);
+		if (r)
+			return r;
+		n = sys(SYS_recvfrom, x->sock, b + x->have, x->line.bytes - x->have, MSG_DONTWAIT, 0, 0);
+		if (n == 0)
+			return -EPIPE;
+		if (n < 0 && n != -EAGAIN && n != -EINTR)
+			return n == -ECONNRESET ? -EPIPE : (int)n;
+		x->have += n > 0 ? (u64)n : 0;
+	}
+}
+
+/* Connects once replayd listens, and hears its first line. */
+static HOST int dial(prophet_reexec *x, i64 end)
+{
+	struct sockaddr_un a = {AF_UNIX, {0}};
+	int r;
+	shim_copy(a.sun_path, x->socket, sizeof a.sun_path);
+	for (;;) {
+		x->sock = (int)sys(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (x->sock < 0)
+			return x->sock;
+		r = (int)sys(SYS_connect, x->sock, &a, sizeof a);
+		if (!r)
+			return next_line(x, end);
+		hang_up(x);
+		if (r != -ENOENT && r != -ECONNREFUSED)
+			return r;
+		r = prophet_reexec_wait(x, 0, 0);
+		if (r)
+			return -EPIPE;
+		if (!left(end))
+			return -ETIMEDOUT;
+		nap(2);
+	}
+}
+
+static HOST int send_all(prophet_reexec *x, const char *s, u64 n, i64 end)
+{
+	while (n) {
+		long r = sys(SYS_sendto, x->sock, s, n, MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+		if (r == -EAGAIN) {
+			r = ready(x, POLLOUT, end);
+			if (r)
+				return (int)r;
+		} else if (r < 0 && r != -EINTR) {
+			return (int)r;
+		}
+		if (r > 0) {
+			s += r;
+			n -= (u64)r;
+		}
+	}
+	return 0;
+}
+
+/* What replayd says of a request that it refuses. */
+static HOST int refused(prophet_reexec *x, const char *line)
+{
+	const char *s = host_json(line, 0, "error");
+	shim_text(&x->error, x->error_text, sizeof x->error_text);
+	if (!s || *s != '"')
+		shim_put(&x->error, "replayd's answer is none");
+	else
+		for (s++; *s && *s != '"'; s++) {
+			s += *s == '\\' && s[1];
+			shim_putn(&x->error, s, 1);
+		}
+	return -EPROTO;
+}
+
+EXPORT HOST int prophet_reexec_ask(prophet_reexec *x, const char *request, int timeout_ms, const char **answer)
+{
+	const char *line, *ok;
+	struct text t;
+	i64 end;
+	int r = 0;
+	if (!x || !x->pid || !request || *request != '{')
+		return -EINVAL;
+	if (!*x->socket)
+		return refuse(x, -EINVAL, "it was started without control", "");
+	end = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+	if (!host_grow(&x->request, REQUEST_MAX))
+		return refuse(x, -ENOMEM, "the request", "");
+	shim_text(&t, x->request.at, REQUEST_MAX);
+	shim_put(&t, "{\"id\":");
+	shim_putd(&t, (i64)++x->asked);
+	shim_put(&t, ",");
+	shim_put(&t, request + 1);
+	shim_put(&t, "\n");
+	if (t.cut)
+		return refuse(x, -EMSGSIZE, "the request", "");
+	if (x->sock < 0)
+		r = dial(x, end);
+	if (!r)
+		r = send_all(x, t.buf, t.len, end);
+	if (!r)
+		r = next_line(x, end);
+	if (r) {
+		hang_up(x); /* a late answer must not be taken for that of the next request */
+		return refuse(x, r, "asking replayd", "");
+	}
+	line = x->line.at;
+	if (answer)
+		*answer = line;
+	ok = host_json(line, 0, "ok");
+	return ok && shim_starts(ok, "true") ? 0 : refused(x, line);
+}
+
+EXPORT HOST int prophet_reexec_status(prophet_reexec *x, const char **answer)
+{
+	return prophet_reexec_ask(x, "{\"do\":\"status\"}", ANSWER_MS, answer);
+}
+
+EXPORT HOST int prophet_reexec_pause(prophet_reexec *x)
+{
+	return prophet_reexec_ask(x, "{\"do\":\"pause\"}", ANSWER_MS, 0);
+}
+
+EXPORT HOST int prophet_reexec_resume(prophet_reexec *x)
+{
+	return prophet_reexec_ask(x, "{\"do\":\"resume\"}", ANSWER_MS, 0);
+}
+
+/* {"do":DO,"thread":THREAD,NAME:VALUE} */
+static HOST int ask_thread(prophet_reexec *x, const char *what, const char *thread, const char *name, u64 value)
+{
+	char room[1024];
+	struct text t;
+	shim_text(&t, room, sizeof room);
+	shim_put(&t, "{\"do\":\"");
+	shim_put(&t, what);
+	if (thread) {
+		shim_put(&t, "\",\"thread\":");
+		shim_putjson(&t, thread);
+	} else {
+		shim_put(&t, "\"");
+	}
+	shim_put(&t, ",\"");
+	shim_put(&t, name);
+	shim_put(&t, "\":");
+	shim_putd(&t, (i64)(value & ~(1ull << 63)));
+	shim_put(&t, "}");
+	return t.cut ? -EINVAL : prophet_reexec_ask(x, room, -1, 0);
+}
+
+EXPORT HOST int prophet_reexec_step(prophet_reexec *x, const char *thread, u64 count)
+{
+	return ask_thread(x, "step", thread, "count", count);
+}
+
+EXPORT HOST int prophet_reexec_run_to(prophet_reexec *x, const char *thread, u64 event)
+{
+	return thread ? ask_thread(x, "run-to", thread, "event", event) : -EINVAL;
+}
+
 EXPORT HOST void prophet_reexec_free(prophet_reexec *x)
 {
 	struct room self;
@@ -258,7 +471,11 @@ EXPORT HOST void prophet_reexec_free(prophet_reexec *x)
 	if (x->err >= 0)
 		sys(SYS_close, x->err);
 	host_drop(&x->report);
+	if (x->sock >= 0)
+		sys(SYS_close, x->sock);
 	host_drop(&x->argv);
+	host_drop(&x->line);
+	host_drop(&x->request);
 	self = x->self;
 	host_drop(&self);
 }

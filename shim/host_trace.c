@@ -577,8 +577,8 @@ HOST const char *host_thread_name(prophet_trace *t, u32 uid, char *room)
 	return room;
 }
 
-/* A number in JSON text, by its key in the outermost object, or in an object of it: 1 and *v, or 0. */
-static HOST int json_number(const char *s, const char *outer, const char *key, i64 *v)
+/* Where in JSON text the value of a key is, in the outermost object or in an object of it; NULL: nowhere. */
+HOST const char *host_json(const char *s, const char *outer, const char *key)
 {
 	int depth = 0, inside = 0;
 	const char *name = 0;
@@ -603,24 +603,31 @@ static HOST int json_number(const char *s, const char *outer, const char *key, i
 		} else if (*s == ',') {
 			name = 0;
 		} else if (*s == ':' && name && (outer ? depth == 2 && inside : depth == 1) && n == shim_len(key) && shim_starts(name, key)) {
-			const char *end;
-			int minus;
 			for (s++; *s == ' ' || *s == '\t' || *s == '\n'; s++)
 				;
-			minus = *s == '-';
-			*v = (i64)shim_parse(s + minus, &end);
-			if (minus)
-				*v = -*v;
-			return end != s + minus;
+			return s;
 		}
 	}
 	return 0;
 }
 
+/* 1 and *v, or 0. */
+static HOST int json_number(const char *s, const char *outer, const char *key, i64 *v)
+{
+	const char *at = host_json(s, outer, key), *end;
+	int minus;
+	if (!at)
+		return 0;
+	minus = *at == '-';
+	*v = (i64)shim_parse(at + minus, &end);
+	if (minus)
+		*v = (i64)(0 - (u64)*v);
+	return end != at + minus;
+}
+
 /* 1: there is a meta.json. */
 static HOST int meta(prophet_trace *t, int dir)
 {
-	static const char complete[] = "\"state\": \"complete\"", short_complete[] = "\"state\":\"complete\"";
 	int fd = (int)sys(SYS_openat, dir, "meta.json", O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
 	struct stat st;
 	const char *s;
@@ -643,11 +650,8 @@ static HOST int meta(prophet_trace *t, int dir)
 		t->start_ns = v;
 	if (json_number(s, "options", "flight", &v))
 		t->flight = (u64)v;
-	for (; *s; s++)
-		if (*s == '"' && (shim_starts(s, complete) || shim_starts(s, short_complete))) {
-			t->complete = 1;
-			break;
-		}
+	s = host_json(s, 0, "state");
+	t->complete = s && shim_starts(s, "\"complete\"");
 	return 1;
 }
 

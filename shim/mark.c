@@ -138,6 +138,12 @@ EXPORT const char *prophet_reason(int error)
 		return "too many open files";
 	case -ETIMEDOUT:
 		return "no answer in time";
+	case -EPIPE:
+		return "replayd has ended";
+	case -EPROTO:
+		return "replayd refused";
+	case -EMSGSIZE:
+		return "too long";
 	case -EIO:
 		return "input/output error";
 	default:

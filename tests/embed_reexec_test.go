@@ -1,7 +1,10 @@
 package tests
 
 import (
+	"bufio"
+	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,5 +133,105 @@ func TestEmbedReexecCommand(t *testing.T) {
 		if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
 			t.Errorf("%s: process %d is still there", script, pid)
 		}
+	}
+}
+
+// TestEmbedReexecAsk: a host's requests reach replayd as the protocol says, and its answers the host; a daemon that is
+// late, silent, rude or gone is an error in time.
+func TestEmbedReexecAsk(t *testing.T) {
+	t.Setenv("PROPHET_LIB", built(t, "libprophet.so"))
+	start := func(script string) *client.Reexec {
+		x, err := client.StartReexec("/t.prophet", client.ReexecOptions{Replayd: stub(t, script), Control: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { x.Close() })
+		return x
+	}
+	within := func(d time.Duration) context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	long := strings.Repeat("x", 1<<20)
+	x := start("exec sleep 100")
+	got := make(chan string, 100)
+	go func() {
+		time.Sleep(100 * time.Millisecond) // it asks before there is a socket
+		l, err := net.Listen("unix", x.Socket())
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer l.Close()
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Write([]byte(`{"hello":"prophet","v":1}` + "\n"))
+			lines := bufio.NewScanner(c)
+			for lines.Scan() {
+				got <- lines.Text()
+				switch {
+				case strings.Contains(lines.Text(), "status"):
+					c.Write([]byte(`{"id":1,"ok":true,"status":{"world":"` + long + `"}}` + "\n"))
+				case strings.Contains(lines.Text(), "step"):
+					c.Write([]byte(`{"id":1,"status":{"ok":true},"ok":false,"error":"no \"such\" thread"}` + "\n"))
+				case strings.Contains(lines.Text(), "rude"):
+					c.Write([]byte("}}]]\"\\\n"))
+				case strings.Contains(lines.Text(), "silent"):
+				case strings.Contains(lines.Text(), "gone"):
+					c.Close()
+				default:
+					c.Write([]byte(`{"id":1,"ok":true}` + "\n"))
+				}
+			}
+		}
+	}()
+	expect := func(line string) {
+		t.Helper()
+		select {
+		case s := <-got:
+			if s != line {
+				t.Errorf("replayd was asked %s, want %s", s, line)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("nobody asked %s", line)
+		}
+	}
+	if err := x.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(`{"id":1,"do":"pause"}`)
+	var answer struct{ Status struct{ World string } }
+	if err := x.Ask(within(5*time.Second), map[string]string{"do": "status"}, &answer); err != nil || answer.Status.World != long {
+		t.Errorf("status: %v, %d bytes", err, len(answer.Status.World))
+	}
+	expect(`{"id":2,"do":"status"}`)
+	err := x.Ask(t.Context(), map[string]string{"do": "step"}, nil)
+	if !errors.Is(err, syscall.EPROTO) || err.Error() != `no "such" thread` {
+		t.Errorf("a refusal: %v", err)
+	}
+	expect(`{"id":3,"do":"step"}`)
+	for _, c := range []struct {
+		do   string
+		want syscall.Errno
+	}{{"rude", syscall.EPROTO}, {"silent", syscall.ETIMEDOUT}, {"gone", syscall.EPIPE}} {
+		if err := x.Ask(within(300*time.Millisecond), map[string]string{"do": c.do}, nil); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.do, err, c.want)
+		}
+		<-got
+		if err := x.Resume(within(5 * time.Second)); err != nil {
+			t.Errorf("after %s: %v", c.do, err)
+		}
+		<-got
+	}
+	if err := start("exit 1").Pause(within(5 * time.Second)); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("a replayd that ended at once: %v", err)
+	}
+	began := time.Now()
+	if err := start("exec sleep 100").Pause(within(200 * time.Millisecond)); !errors.Is(err, syscall.ETIMEDOUT) || time.Since(began) > 2*time.Second {
+		t.Errorf("a replayd without a socket: %v after %v", err, time.Since(began))
 	}
 }

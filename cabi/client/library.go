@@ -22,7 +22,7 @@ type library struct {
 
 	open, next, rewind, about, traceError, close uintptr
 
-	reexec, wait, report, reexecError, pid, socket, free uintptr
+	reexec, wait, report, reexecError, pid, socket, ask, free uintptr
 }
 
 var load = sync.OnceValues(func() (*library, error) {
@@ -41,7 +41,7 @@ var load = sync.OnceValues(func() (*library, error) {
 		{"recording", &l.recording}, {"start", &l.start}, {"stop", &l.stop}, {"open", &l.open}, {"next", &l.next},
 		{"rewind", &l.rewind}, {"about", &l.about}, {"trace_error", &l.traceError}, {"close", &l.close},
 		{"reexec_start", &l.reexec}, {"reexec_wait", &l.wait}, {"reexec_report", &l.report}, {"reexec_error", &l.reexecError},
-		{"reexec_pid", &l.pid}, {"reexec_socket", &l.socket}, {"reexec_free", &l.free},
+		{"reexec_pid", &l.pid}, {"reexec_socket", &l.socket}, {"reexec_ask", &l.ask}, {"reexec_free", &l.free},
 	} {
 		var err error
 		if *f.at, err = purego.Dlsym(handle, "prophet_"+f.name); err != nil {

@@ -2,11 +2,13 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -147,6 +149,45 @@ func (x *Reexec) PID() int { return call(x.l.pid, x.h) }
 
 // Socket is the path of the control socket; "" without one.
 func (x *Reexec) Socket() string { return callText(x.l.socket, x.h) }
+
+// Ask makes a request of replayd's control protocol (package replayd/proto) and fills answer, when that is not nil, from
+// the JSON object that comes. request is a struct or a map without an id:
+//
+//	x.Ask(ctx, map[string]any{"do": "run-to", "thread": "p0/1", "event": 17}, nil)
+//
+// A refusal is an *Error that wraps syscall.EPROTO. Of the context only its deadline counts.
+func (x *Reexec) Ask(ctx context.Context, request, answer any) error {
+	b, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	ms := -1
+	if end, ok := ctx.Deadline(); ok {
+		ms = int(min(max(time.Until(end).Milliseconds(), 1), 1<<30))
+	}
+	s, line := cstring(string(b)), new(*byte)
+	r := call(x.l.ask, x.h, uintptr(unsafe.Pointer(s)), uintptr(ms), uintptr(unsafe.Pointer(line)))
+	if r < 0 {
+		return x.fail(r)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal([]byte(text(*line)), answer)
+}
+
+// Pause stops the world: all threads stand, and so does their time.
+func (x *Reexec) Pause(ctx context.Context) error {
+	return x.Ask(ctx, map[string]string{"do": "pause"}, nil)
+}
+
+// Resume lets a paused world go on.
+func (x *Reexec) Resume(ctx context.Context) error {
+	return x.Ask(ctx, map[string]string{"do": "resume"}, nil)
+}
 
 // Close lets go: a re-execution that still runs is ended.
 func (x *Reexec) Close() error {
