@@ -1,11 +1,12 @@
 /* What a program that embeds us calls (cabi/prophet.h): reading traces and running re-executions, in C, so that a
  * program in any language can have it without another runtime, and a recorded program pays nothing for it.
  *
- * decode takes a chunk's payload apart, trace finds the chunks and names threads, event merges them by time and fills
- * what the caller sees, reexec runs replayd.
+ * decode takes a chunk's payload apart, trace finds the chunks and names threads, event merges them by time and
+ * fills what the caller sees, reexec runs replayd.
  *
- * Rules: none of this runs on the record path. It uses raw system calls, so nothing of it is recorded, and memory of its own
- * (mmap), all of a handle. Nothing in a trace is trusted: whatever its bytes are, reading ends in events, damage or an error.
+ * Rules: none of this runs on the record path. It uses raw system calls, so nothing of it is recorded, and memory
+ * of its own (mmap), all of a handle. Nothing in a trace is trusted: whatever its bytes are, reading ends in
+ * events, damage or an error.
  */
 #ifndef SHIM_HOST_H
 #define SHIM_HOST_H
@@ -14,8 +15,8 @@
 #include "rules.h"
 #include "prophet.h"
 
-/* Sections of their own, away from what every program touches: the kernel maps 64 KiB around what is touched, and code
- * in between would cost each traced program resident pages. */
+/* Sections of their own, away from what every program touches: the kernel maps 64 KiB around what is touched, and
+ * code in between would cost each traced program resident pages. */
 #define HOST __attribute__((section(".text.unlikely.host")))
 #define HOST_DATA __attribute__((section("prophet_rows")))
 

@@ -1,5 +1,5 @@
-/* The events of all threads by the time they begin, as prophet_next gives them: the same order and the same numbers as
- * `prophet dump` (runtime/trace/iter.go). */
+/* The events of all threads by the time they begin, as prophet_next gives them: the same order and the same
+ * numbers as `prophet dump` (runtime/trace/iter.go). */
 #include "host.h"
 #include <errno.h>
 

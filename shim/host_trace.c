@@ -1,5 +1,5 @@
-/* Opening a trace: its chunks, their order, who its threads are and how fast its clock runs. What runtime/trace does in
- * source.go, open.go and names.go, for directories; a packed file is unpacked first.
+/* Opening a trace: its chunks, their order, who its threads are and how fast its clock runs. What runtime/trace
+ * does in source.go, open.go and names.go, for directories; a packed file is unpacked first.
  */
 #include "host.h"
 #include "zlayout.h"
@@ -369,8 +369,8 @@ static HOST int look(prophet_trace *t, struct lane *l, struct host_thread *th, u
 	return 0;
 }
 
-/* What the first chunks say of threads, processes and clocks, and where the rate is not known yet the last ones of the
- * threads that were active last. */
+/* What the first chunks say of threads, processes and clocks, and where the rate is not known yet the last ones of
+ * the threads that were active last. */
 static HOST int survey(prophet_trace *t)
 {
 	enum { LATE = 8 };
