@@ -65,6 +65,7 @@ struct thr {
 	struct {
 		u64 state, born, stop, stopped; /* state 0: not begun; ticks */
 		u32 left, pace; /* events up to the next change */
+		u32 spared, pad;
 	} chaos; /* chaos.h */
 	void *env; /* an environment that a vforked child needed; taken back by its parent */
 	u64 env_len;

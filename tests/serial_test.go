@@ -1,8 +1,10 @@
 package tests
 
 import (
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,5 +111,42 @@ func TestSerialTurns(t *testing.T) {
 			}
 			t.Logf("%s: %d turns, %v", r.Status, s.last, s.broken)
 		})
+	}
+}
+
+// A thread that spins on a flag is pre-empted after a while, and the trace says so; programs whose data nobody guards run
+// as they would on one CPU.
+func TestSerialBugs(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	c := Cmd{Argv: []string{bug(t, "spinflag")}, Options: "serial", Timeout: time.Minute}
+	spun := false
+	for range 10 { // the order in which the two threads begin is free
+		r := c.Recorded(t)
+		f := sound(t, r.Trace)
+		s := turnsOf(t, f)
+		if s.broken[cabi.TokenSpun] > 0 {
+			spun = true
+			out, err := exec.Command(built(t, "prophet"), "info", r.Trace).Output()
+			if err != nil || !strings.Contains(string(out), "serial but for 1 pre-emption") {
+				t.Errorf("info: %v\n%s", err, out)
+			}
+			break
+		}
+	}
+	if !spun {
+		t.Errorf("no spinning thread was ever pre-empted")
+	}
+	if d := time.Since(begin); d > 20*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	// With chaos the turns differ from run to run, so that the unguarded counter loses counts here, too.
+	status, _, r := untilFail(t, t.TempDir(), "--serial", "--chaos", "1", "-n", "300", "--", bug(t, "counter"))
+	if status != 1 {
+		t.Fatalf("no serial run of the unguarded counter failed: %+v", r)
+	}
+	f := sound(t, r.Run.Trace)
+	if turnsOf(t, f); f.Preempted != 0 || !f.Trace.Meta.Options.Serial {
+		t.Errorf("%d pre-emptions, serial: %v", f.Preempted, f.Trace.Meta.Options.Serial)
 	}
 }

@@ -23,7 +23,7 @@ int main(void)
 		_exit(0);
 	}
 	close(p[1]);
-	usleep(2000); /* the signal has come by now */
+	usleep(1000); /* the signal has come by now */
 	while (read(p[0], &c, 1) == 1)
 		n++;
 	while (wait(0) < 0)

@@ -22,9 +22,8 @@ static int count(const char *name)
 	return k;
 }
 
-static void add(const char *name)
+static void add(struct node *n, const char *name)
 {
-	struct node *n = malloc(sizeof *n);
 	n->name = name;
 	pthread_mutex_lock(&m);
 	n->next = list;
@@ -35,10 +34,11 @@ static void add(const char *name)
 static void *work(void *a)
 {
 	static const char *names[] = {"one", "two", "three"};
+	struct node *n = malloc(3 * sizeof *n);
 	int i;
 	for (i = 0; i < 3; i++)
 		if (!count(names[i]))
-			add(names[i]);
+			add(n + i, names[i]);
 	return 0;
 }
 

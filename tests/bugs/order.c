@@ -2,6 +2,7 @@
 // under order alone. Fails: exit status 1, "used before it was set".
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static const char *config;
@@ -9,6 +10,7 @@ static const char *config;
 static void *work(void *a)
 {
 	const char *mine;
+	usleep(300);
 	pthread_mutex_lock(&m);
 	mine = config;
 	pthread_mutex_unlock(&m);
