@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -86,6 +87,48 @@ static void options(struct control *c, const char *o)
 char shim_room_at_start[65536];
 #define META_MAX sizeof shim_room_at_start
 
+/* What the program inherits: its environment, and what else a re-execution starts it with. A variable that does not fit
+ * is left out, and the file says so. */
+static void inherited(struct text *t)
+{
+	u64 lim[2];
+	u32 i, n = 0, cut = 0;
+	long mask;
+	shim_put(t, ",\n  \"env\": [");
+	for (i = 0; shim_run.envp && shim_run.envp[i]; i++) {
+		if (t->len + shim_len(shim_run.envp[i]) * 6 > META_MAX * 3 / 4) { /* as JSON it is at most that long */
+			cut++;
+			continue;
+		}
+		if (n++)
+			shim_put(t, ", ");
+		shim_putjson(t, shim_run.envp[i]);
+	}
+	shim_put(t, "],\n  \"start\": {\"env_cut\": ");
+	shim_putd(t, cut);
+	shim_put(t, ", \"uid\": ");
+	shim_putd(t, sys(SYS_geteuid));
+	shim_put(t, ", \"gid\": ");
+	shim_putd(t, sys(SYS_getegid));
+	mask = sys(SYS_umask, 0);
+	sys(SYS_umask, mask);
+	shim_put(t, ", \"umask\": ");
+	shim_putd(t, mask);
+	shim_put(t, ", \"nice\": ");
+	shim_putd(t, 20 - sys(SYS_getpriority, PRIO_PROCESS, 0));
+	shim_put(t, ", \"personality\": ");
+	shim_putd(t, sys(SYS_personality, 0xffffffff));
+	shim_put(t, ", \"limits\": [");
+	for (i = 0; i < RLIM_NLIMITS && sys(SYS_prlimit64, 0, i, 0, lim) == 0; i++) {
+		shim_put(t, i ? ", [" : "[");
+		shim_putd(t, (i64)lim[0]);
+		shim_put(t, ", ");
+		shim_putd(t, (i64)lim[1]);
+		shim_put(t, "]");
+	}
+	shim_put(t, "]}");
+}
+
 static void write_meta(int argc, char **argv)
 {
 	char *buf = shim_room_at_start, path[4200], b[4096];
@@ -120,18 +163,8 @@ static void write_meta(int argc, char **argv)
 	if (r <= 0)
 		b[0] = 0;
 	shim_putjson(&t, b);
-	shim_put(&t, ",\n  \"env\": [");
-	for (i = 0; shim_run.envp && shim_run.envp[i] && t.len < META_MAX * 3 / 4; i++) {
-		const char *e = shim_run.envp[i];
-		u32 k;
-		for (k = 0; e[k] && e[k] != '=' && k < 255; k++)
-			b[k] = e[k];
-		b[k] = 0;
-		if (i)
-			shim_put(&t, ", ");
-		shim_putjson(&t, b);
-	}
-	shim_put(&t, "],\n  \"machine\": {");
+	inherited(&t);
+	shim_put(&t, ",\n  \"machine\": {");
 	shim_zero(&u, sizeof u);
 	sys(SYS_uname, &u);
 	shim_put(&t, "\"sysname\": ");

@@ -18,7 +18,6 @@ type deed struct {
 	proc *trace.Proc
 	do   func(p *place, s *deed) []Op
 	fd   int
-	fd2  int
 	obj  trace.Object
 	obj2 trace.Object
 	path string

@@ -90,6 +90,7 @@ long; 0 when none failed; 125 too when a trace cannot be removed.`,
 	f.IntVarP(&search.Runs, "runs", "n", defaultRuns, "with --until-fail: at most so many runs, 0: any number")
 	f.DurationVar(&search.Timeout, "timeout", 0, "with --until-fail: a run that takes longer (as 10s) has failed")
 	f.StringVar(&flight, "flight", "", "keep only the last part, of this size (16M), in memory")
+	f.BoolVar(&o.ASLR, "aslr", false, "leave addresses random, as they are without Prophet")
 	f.BoolVar(&o.Force, "force", false, "replace a trace of that name")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object about the run on stderr at the end")
 	f.BoolVarP(&quiet, "quiet", "q", false, "say nothing when all went well")

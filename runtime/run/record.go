@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"prophet/runtime/inside"
 	"prophet/runtime/recovery"
 	"prophet/runtime/trace"
 )
@@ -35,6 +36,7 @@ type Options struct {
 	Serial bool
 	Chaos  *uint64 // seed of the delays that threads get at their calls; nil: none
 	Flight int64   // bytes, 0: all is kept
+	ASLR   bool    // leave addresses random
 	Force  bool    // replace a trace of that name
 	Args   []string
 	Prog   trace.Progress // while completing
@@ -203,6 +205,7 @@ func prepare(o *Options) (*exec.Cmd, string, error) {
 	if err != nil {
 		return nil, "", ours("%w", err)
 	}
+	inside.Sweep()
 	recovery.Sweep() // of what others left; failing to tidy up is no reason not to record
 	return &exec.Cmd{Path: exe, Args: o.Args, Env: environment(lib, path, o)}, path, nil
 }
@@ -227,7 +230,7 @@ func Record(o Options) (*Result, error) {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGCONT)
 	defer signal.Stop(signals)
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd, o.ASLR); err != nil {
 		return nil, notStarted(err)
 	}
 	done := make(chan struct{})

@@ -28,7 +28,8 @@ type Meta struct {
 	Command []string `json:"command"`
 	Exe     string   `json:"exe"`
 	Cwd     string   `json:"cwd"`
-	Env     []string `json:"env"` // names only
+	Env     []string `json:"env"` // NAME=value; in traces of early versions the names alone
+	Start   *Start   `json:"start,omitempty"`
 	Machine Machine  `json:"machine"`
 	Options Options  `json:"options"`
 	StartNS int64    `json:"start_realtime_ns"`
@@ -36,6 +37,23 @@ type Meta struct {
 	Ended   *Ended   `json:"ended,omitempty"`
 	Totals  *Totals  `json:"totals,omitempty"`
 	Cover   *Cover   `json:"coverage,omitempty"`
+}
+
+// Start is what the first process inherited beside its environment.
+type Start struct {
+	EnvCut      int        `json:"env_cut"` // variables that were too long
+	UID         uint32     `json:"uid"`     // effective ones
+	GID         uint32     `json:"gid"`
+	Umask       int        `json:"umask"`
+	Nice        int        `json:"nice"`
+	Personality uint64     `json:"personality"`
+	Limits      [][2]int64 `json:"limits"` // RLIMIT_… by number: soft, hard; -1: none
+}
+
+// SameAddresses reports whether the run's addresses were not random.
+func (s *Start) SameAddresses() bool {
+	const noRandom = 0x0040000 // ADDR_NO_RANDOMIZE
+	return s != nil && s.Personality&noRandom != 0
 }
 
 // Machine is what the run ran on.
