@@ -97,7 +97,7 @@ func TestMakeRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	for round := range 300 {
+	for round := range 100 {
 		dir := t.TempDir()
 		store := t.TempDir()
 		names := []string{"a", "b", "d", "d/e", "d/f", "d/e/g", "x", "x/y"}

@@ -104,14 +104,21 @@ type world struct {
 	root  *node
 	slots map[string]*node // by original name
 	work  map[string]bool
+	made  map[string]bool // names that the run made otherwise than by opening
 }
 
 const linksMax = 40
 
 // Make plans from the operations of a run, in the order of their time.
 func Make(ops []Op, out Outside) *Plan {
-	w := &world{out: out, slots: map[string]*node{}, work: map[string]bool{}}
+	w := &world{out: out, slots: map[string]*node{}, work: map[string]bool{}, made: map[string]bool{}}
 	w.root = w.slot("/")
+	for i := range ops {
+		if k := ops[i].Kind; k == OpMake || k == OpRename || k == OpSwap {
+			w.made[path.Clean(ops[i].Path)] = true
+			w.made[path.Clean(ops[i].From)] = true
+		}
+	}
 	for i := range ops {
 		w.apply(&ops[i])
 	}
@@ -267,10 +274,11 @@ func (w *world) apply(op *Op) {
 	w.works(dir)
 }
 
-// plain reports whether an open may have made what is there: devices, pipes and directories it cannot make.
+// plain reports whether an open may have made what is there: devices, pipes and sockets it cannot make. One that is
+// there now tells, unless the run made it later.
 func (w *world) plain(k *node) bool {
 	st, err := w.out.Lstat(k.orig)
-	return err != nil || st.Mode().IsRegular()
+	return err != nil || st.Mode().IsRegular() || st.IsDir() || w.made[k.orig]
 }
 
 // put makes a name that was not there.

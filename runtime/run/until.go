@@ -120,7 +120,7 @@ func (s *Search) once(cmd *exec.Cmd, path string, c *Catch, signals <-chan os.Si
 	cmd.Stdout, cmd.Stderr = &c.out[0], &c.out[1]
 	cmd.WaitDelay = leftGrace
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that all of it can be killed; a terminal's signals reach us alone
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd, s.ASLR); err != nil {
 		return true, notStarted(err)
 	}
 	group := -cmd.Process.Pid
