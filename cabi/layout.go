@@ -238,7 +238,7 @@ type ReplayThread struct {
 	Now    uint32 // tid of the thread that is it
 	Event  uint64 // events compared
 	Call   uint32 // what it is in
-	Pad    uint32
+	Left   uint32 // 1: it ended before all of its events were asked for
 	Object uint64 // what it waits for a turn at, and which
 	Turn   uint64
 	At     uint64 // where that stands
@@ -289,16 +289,21 @@ type ReplayProc struct {
 	Claimed uint32 // written by the process
 }
 
-// ReplayTurn is where threads sleep that wait for their turn at one of the objects that share it.
+// ReplayTurn is where threads sleep that wait for their turn at one of the objects that share it. Each is called by its
+// bit when the place that it wants to be called at is taken; those that found no room are called at each.
 type ReplayTurn struct {
 	Word    uint32
 	Waiters uint32
+	Others  uint32
+	Pad     uint32
+	Want    [TurnWaiters]uint64 // hash of object and place; 0: free
 }
 
 // Of re-executions.
 const (
 	ReplayMagic = 0x59414c50_45525050
 	TurnBuckets = 1024
+	TurnWaiters = 30
 
 	ReplayRealtime = 1 // sleeps take their time
 	ReplayWrites   = 2 // files are really written

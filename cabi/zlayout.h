@@ -69,6 +69,7 @@
 #define PROPHET_DiffersSignal 12
 #define PROPHET_ReplayMagic 6431505650505896016ull
 #define PROPHET_TurnBuckets 1024
+#define PROPHET_TurnWaiters 30
 #define PROPHET_ReplayRealtime 1
 #define PROPHET_ReplayWrites 2
 #define PROPHET_ClockMonotonic 0
@@ -462,7 +463,7 @@ struct replaythread {
 	uint32_t now;
 	uint64_t event;
 	uint32_t call;
-	uint32_t pad;
+	uint32_t left;
 	uint64_t object;
 	uint64_t turn;
 	uint64_t at;
@@ -482,7 +483,7 @@ _Static_assert(offsetof(struct replaythread, state) == 40, "replaythread.State")
 _Static_assert(offsetof(struct replaythread, now) == 44, "replaythread.Now");
 _Static_assert(offsetof(struct replaythread, event) == 48, "replaythread.Event");
 _Static_assert(offsetof(struct replaythread, call) == 56, "replaythread.Call");
-_Static_assert(offsetof(struct replaythread, pad) == 60, "replaythread.Pad");
+_Static_assert(offsetof(struct replaythread, left) == 60, "replaythread.Left");
 _Static_assert(offsetof(struct replaythread, object) == 64, "replaythread.Object");
 _Static_assert(offsetof(struct replaythread, turn) == 72, "replaythread.Turn");
 _Static_assert(offsetof(struct replaythread, at) == 80, "replaythread.At");
@@ -520,10 +521,16 @@ _Static_assert(offsetof(struct replayproc, claimed) == 28, "replayproc.Claimed")
 struct replayturn {
 	uint32_t word;
 	uint32_t waiters;
+	uint32_t others;
+	uint32_t pad;
+	uint64_t want[30];
 };
-_Static_assert(sizeof(struct replayturn) == 8, "replayturn");
+_Static_assert(sizeof(struct replayturn) == 256, "replayturn");
 _Static_assert(offsetof(struct replayturn, word) == 0, "replayturn.Word");
 _Static_assert(offsetof(struct replayturn, waiters) == 4, "replayturn.Waiters");
+_Static_assert(offsetof(struct replayturn, others) == 8, "replayturn.Others");
+_Static_assert(offsetof(struct replayturn, pad) == 12, "replayturn.Pad");
+_Static_assert(offsetof(struct replayturn, want) == 16, "replayturn.Want");
 
 struct pids {
 	uint32_t owner;

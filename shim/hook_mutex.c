@@ -3,6 +3,7 @@
  *
  * The order number is taken while the mutex is held; an unlock has none, it lies between two acquisitions.
  */
+#include "replay.h"
 #include "steps_sync.h"
 
 /* shim_quick for what a mutex needs most: key and time, two or three bytes, all else as predicted. */
@@ -68,6 +69,16 @@ static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *
 {
 	struct ev e;
 	int r;
+	if (unlikely(shim_index != 0)) {
+		struct thr *t = shim_self.thr;
+		struct mutex_words *w = mutex_words(m);
+		if (t && t->gate && t->re && !m->__data.__lock && sync_mutex_known(m) &&
+		    shim_re_quick(t->re, call, w->id, ((w->seq & MUTEX_SEQ) + 1))) {
+			r = TRUE(pthread_mutex_lock)(m);
+			w->seq++;
+			return r;
+		}
+	}
 	if (!shim_begin(&e, call, CLASS_sync, pc))
 		return real(m);
 	if (m->__data.__lock && (u32)m->__data.__owner != e.t->tid)
@@ -112,6 +123,21 @@ static NOINLINE int unlock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void
 	struct ev e;
 	u64 id;
 	int r;
+	if (unlikely(shim_index != 0)) {
+		struct thr *t = shim_self.thr;
+		struct mutex_words *w = mutex_words(m);
+		if (t && t->gate && t->re && sync_mutex_known(m) && shim_re_quick(t->re, call, w->id, 0)) {
+			struct replayturn *b = shim_turn_bucket(w->id);
+			u64 place = w->seq & MUTEX_SEQ;
+			id = w->id;
+			r = TRUE(pthread_mutex_unlock)(m); /* with a locked instruction, so the count of waiters is read after */
+			if (unlikely(r))
+				shim_re_differs(t, 0, PROPHET_DiffersResult, call, 0, (u64)r, "");
+			if (unlikely(__atomic_load_n(&b->waiters, __ATOMIC_RELAXED)))
+				shim_turn_call(b, id, place);
+			return r;
+		}
+	}
 	if (!shim_begin(&e, call, CLASS_sync, pc))
 		return real(m);
 	id = shim_mutex_name(e.t, m, 1);

@@ -165,10 +165,21 @@ void shim_re_record(struct thr *t, u32 tag)
 		shim_expect_drop(&t->re->ex);
 }
 
+/* Whether events are left that a thread that ends has not asked for. */
+static void look_left(struct thr *t)
+{
+	struct expect *x;
+	u32 i;
+	for (i = 0; (x = shim_expect_at(&t->re->ex, i)) && x->kind != EXPECT_EVENT && x->kind != EXPECT_END && x->kind != EXPECT_BAD; i++)
+		;
+	t->re->th->left = x && x->kind != EXPECT_END;
+}
+
 void shim_re_ending(struct thr *t)
 {
 	while (shim_re_found_done(shim_expect(&t->re->ex)))
 		shim_re_pass(t);
+	look_left(t);
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
 }
 
@@ -177,6 +188,7 @@ void shim_re_exit(struct thr *t)
 {
 	struct replaythread *th = shim_index_threads();
 	u32 i;
+	look_left(t);
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
 	for (i = 1; i < shim_index->threads; i++)
 		while (th[i].uid && th[i].proc == t->proc && i != t->uid) {
@@ -445,6 +457,8 @@ void shim_re_commit(struct ev *e)
 	shim_expect_drop(&re->ex);
 	re->th->call = 0;
 	__atomic_store_n(&re->th->event, re->th->event + 1, __ATOMIC_RELEASE);
+	if (unlikely(re->th->state == PROPHET_TurnOver))
+		look_left(t);
 	if (shim_re_flags[e->call] & RE_TURN) {
 		if (e->seq | e->turn)
 			shim_turn_next(e->obj, e->seq ? e->seq : e->turn);

@@ -1,15 +1,32 @@
-/* Turns: a thread waits until the place before its own is taken. Who takes a place wakes who waits for the next; the
+/* Turns: a thread waits until the place before its own is taken. Who takes a place calls who waits for the next; the
  * daemon is not asked. See replay.h; the pure model of it is runtime/turn.
  *
- * A bucket's word changes with each wake-up that somebody waits for. A waiter counts itself, then looks once more, then
- * sleeps; who takes a place stores it, then looks for waiters: one of the two sees the other.
+ * A waiter says at which place it wants to be called: its own, or some places before, as a thread takes longer to wake up
+ * than others take for a turn; it then spins. It counts itself, looks once more, then sleeps; who takes a place stores
+ * it, then looks for waiters: one of the two sees the other.
  */
 #include "replay.h"
 #include <linux/futex.h>
 #include <time.h>
 
-#define SPINS 2000 /* looks, each some 40 cycles: less than a wake-up across cores costs */
-#define NEAR 4 /* turns: further away it does not pay to spin */
+#define SPINS 3000 /* looks, each some 40 cycles: a little more than a wake-up across cores costs */
+#define EARLY 400 /* places; where each thread has a processor */
+#define NEAR 4 /* where they have not: further away it does not pay to spin */
+#define OTHER 31 /* the bit of those that found no room */
+
+static u32 cpus(void)
+{
+	static u32 n;
+	if (!n) {
+		u64 set[16];
+		long r = sys(SYS_sched_getaffinity, 0, sizeof set, set), i;
+		u32 k = 0;
+		for (i = 0; i < r / 8; i++)
+			k += (u32)__builtin_popcountll(set[i]);
+		n = k ? k : 1;
+	}
+	return n;
+}
 
 /* Wakes by itself now and then, to see that the world has stopped. */
 static void sleep_at(u32 *word, u32 was, u32 bits)
@@ -24,40 +41,71 @@ static void sleep_at(u32 *word, u32 was, u32 bits)
 	sys(SYS_futex, word, FUTEX_WAIT_BITSET, was, &until, 0, bits);
 }
 
-static inline u32 bit(u64 place)
+static inline u64 wanted(u64 name, u64 place)
 {
-	return 1u << (place & 31);
+	return (name * 0x9E3779B97F4A7C15ull ^ place) | 1ull << 63;
+}
+
+/* A place of the bucket's own for the waiter; OTHER when all are taken. */
+static u32 enter(struct replayturn *b, u64 want)
+{
+	u32 i;
+	for (i = 0; i < PROPHET_TurnWaiters; i++) {
+		u64 none = 0;
+		if (!b->want[i] && __atomic_compare_exchange_n(&b->want[i], &none, want, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			break;
+	}
+	if (i == PROPHET_TurnWaiters) {
+		i = OTHER;
+		__atomic_add_fetch(&b->others, 1, __ATOMIC_SEQ_CST);
+	}
+	__atomic_add_fetch(&b->waiters, 1, __ATOMIC_SEQ_CST);
+	return i;
+}
+
+static void leave(struct replayturn *b, u32 i)
+{
+	if (i == OTHER)
+		__atomic_sub_fetch(&b->others, 1, __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(&b->want[i], 0, __ATOMIC_SEQ_CST);
+	__atomic_sub_fetch(&b->waiters, 1, __ATOMIC_SEQ_CST);
 }
 
 void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_fn ready, const void *object)
 {
 	struct replaythread *th = t->re->th;
 	struct replayturn *b = shim_turn_bucket(name);
-	u64 away;
-	u32 i, was;
-	for (i = 0; (away = ready(object, x)) != 0 && away <= NEAR && i < SPINS; i++)
-		shim_pause();
-	if (likely(!away))
-		return;
-	th->object = name;
-	th->turn = place;
-	was = th->state; /* one whose routine is over stays so */
-	__atomic_store_n(&th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
-	__atomic_add_fetch(&b->waiters, 1, __ATOMIC_SEQ_CST);
+	u64 away, early = shim_run.threads <= cpus() ? EARLY : NEAR;
+	u32 i, was = th->state; /* one whose routine is over stays so */
 	for (;;) {
-		u32 word = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE);
-		away = ready(object, x);
+		u64 at;
+		for (i = 0; (away = ready(object, x)) != 0 && away <= early && i < SPINS; i++)
+			shim_pause();
+		if (likely(!away))
+			break;
+		th->object = name;
+		th->turn = place;
+		th->at = away;
+		__atomic_store_n(&th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
+		at = place && away > early && away < 1ull << 32 ? place - early : place;
+		i = enter(b, wanted(name, at));
+		for (;;) {
+			u32 word = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE);
+			away = ready(object, x);
+			if (!away || (at != place && away <= early))
+				break;
+			if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE)) {
+				leave(b, i);
+				shim_re_stop(t, PROPHET_TurnWaits);
+			}
+			sleep_at(&b->word, word, 1u << i);
+		}
+		leave(b, i);
+		__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);
 		if (!away)
 			break;
-		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE)) {
-			__atomic_sub_fetch(&b->waiters, 1, __ATOMIC_SEQ_CST);
-			shim_re_stop(t, PROPHET_TurnWaits);
-		}
-		th->at = away;
-		sleep_at(&b->word, word, bit(place));
 	}
-	__atomic_sub_fetch(&b->waiters, 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);
 }
 
 static void wake(struct replayturn *b, u32 bits)
@@ -71,7 +119,18 @@ void shim_turn_next(u64 name, u64 place)
 	struct replayturn *b = shim_turn_bucket(name);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (unlikely(__atomic_load_n(&b->waiters, __ATOMIC_RELAXED)))
-		wake(b, bit(place + 1));
+		shim_turn_call(b, name, place);
+}
+
+void shim_turn_call(struct replayturn *b, u64 name, u64 place)
+{
+	u64 want = wanted(name, place + 1);
+	u32 i, bits = __atomic_load_n(&b->others, __ATOMIC_RELAXED) ? 1u << OTHER : 0;
+	for (i = 0; i < PROPHET_TurnWaiters; i++)
+		if (__atomic_load_n(&b->want[i], __ATOMIC_RELAXED) == want)
+			bits |= 1u << i;
+	if (bits)
+		wake(b, bits);
 }
 
 void shim_turn_all(u64 name)

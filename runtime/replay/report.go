@@ -78,10 +78,18 @@ func (s *State) Report(t *trace.Trace) string {
 	return b.String()
 }
 
-// Missing says which threads ended before all of their events were asked for; "" when none.
+// Missing says which threads ended before all of their events were asked for; "" when none. Threads that ended by
+// themselves have said so; what the others were asked for is counted.
 func (s *State) Missing(t *trace.Trace) string {
 	for _, th := range t.Threads {
-		if n := t.EventsBetween(th, 0, 1<<62); int(th.UID) < len(s.Threads) && s.Threads[th.UID].Event < n {
+		if int(th.UID) >= len(s.Threads) {
+			continue
+		}
+		is := &s.Threads[th.UID]
+		if is.State == cabi.TurnEnd || (is.State == cabi.TurnOver && is.Left == 0) {
+			continue
+		}
+		if n := t.EventsBetween(th, 0, 1<<62); is.Event < n {
 			return fmt.Sprintf("diverged: thread %s ended after %d of its %d events", th.Name, s.Threads[th.UID].Event, n)
 		}
 	}
