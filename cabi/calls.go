@@ -125,5 +125,20 @@ func ClassByName(name string) (Class, bool) {
 	return 0, false
 }
 
+// ClassSet is a set of classes, by bit.
+type ClassSet uint32
+
+// Has reports whether the class is in the set.
+func (s ClassSet) Has(c Class) bool { return s>>c&1 != 0 }
+
+// SetOf makes a set.
+func SetOf(list ...Class) ClassSet {
+	var s ClassSet
+	for _, c := range list {
+		s |= 1 << c
+	}
+	return s
+}
+
 // Classes is how many classes there are.
 const Classes = int(classes)

@@ -61,13 +61,13 @@ func Collect(t *trace.Trace, workers int) ([]Op, error) {
 	var mu sync.Mutex
 	var all []deed
 	lanes := map[*trace.Thread]*lane{}
-	_, err := t.Walk(workers, func(th *trace.Thread) trace.Visit {
+	_, err := t.WalkOnly(cabi.SetOf(cabi.Disk, cabi.Net, cabi.Thread, cabi.Memory, cabi.Stdio, cabi.Shape), workers, func(th *trace.Thread) trace.Visit {
 		l := &lane{proc: th.Proc}
 		mu.Lock()
 		lanes[th] = l
 		mu.Unlock()
 		return l.visit
-	}, nil)
+	})
 	if err != nil {
 		return nil, err
 	}

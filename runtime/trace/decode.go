@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"math/bits"
 
 	"prophet/cabi"
 )
@@ -70,6 +71,7 @@ type key struct {
 	seq  uint64
 	call uint16
 	set  bool
+	pass bool // its events are passed over
 }
 
 // Decoder takes the payload of one chunk apart. It is made ready by Reset, is not safe for concurrent use, and
@@ -88,6 +90,8 @@ type Decoder struct {
 	events uint64
 	why    string
 	fields []Field
+	only   cabi.ClassSet // pass over events of other classes that have no tail; 0: over none
+	passed uint64       // since it was last asked
 }
 
 // Reset begins a payload. buf must be len(payload)+slack long; see padded.
@@ -122,11 +126,19 @@ func (d *Decoder) Next(r *Record) bool {
 	if c.p >= c.end || d.why != "" {
 		return false
 	}
+again:
 	r.Offset = c.p
 	x := c.v()
 	if x-cabi.FirstKey < uint64(len(d.keys)) {
 		if k := &d.keys[x-cabi.FirstKey]; k.set {
-			return d.event(r, k)
+			if !k.pass {
+				return d.event(r, k)
+			}
+			d.over(k)
+			if c.p < c.end && !c.bad {
+				goto again
+			}
+			return c.over() && d.fail("")
 		}
 	}
 	if x >= cabi.FirstKey {
@@ -137,6 +149,32 @@ func (d *Decoder) Next(r *Record) bool {
 
 // Err returns why Next returned false: "" at the end of the payload.
 func (d *Decoder) Err() string { return d.why }
+
+// over passes over an event. Its key predicts nothing that is looked at, so nothing of it is kept but the time.
+func (d *Decoder) over(k *key) {
+	c := &d.c
+	t := c.v()
+	d.now += t >> 1
+	d.passed++
+	if t&cabi.EvMore != 0 {
+		m := c.byte()
+		if m&cabi.MaskDuration != 0 {
+			d.now += c.v()
+		}
+		for n := bits.OnesCount8(m & (cabi.MaskRet | cabi.MaskF1 | cabi.MaskF2 | cabi.MaskF3 | cabi.MaskSeq)); n > 0; n-- {
+			c.v()
+		}
+		if m&cabi.MaskTail != 0 {
+			c.s()
+		}
+		if m&cabi.MaskNote != 0 {
+			c.v()
+		}
+	}
+	d.row = k.row
+	d.inputs = 0
+	d.events++
+}
 
 func (d *Decoder) fail(format string, args ...any) bool {
 	if d.c.over() {
@@ -396,7 +434,9 @@ func (d *Decoder) defineKey(r *Record) bool {
 	for uint64(len(d.keys)) <= no {
 		d.keys = append(d.keys, key{})
 	}
-	d.keys[no] = key{row: RowOf(call), pc: pc, obj: Object{uint32(uid), num}, call: uint16(call), set: true}
+	row := RowOf(call)
+	d.keys[no] = key{row: row, pc: pc, obj: Object{uint32(uid), num}, call: uint16(call), set: true,
+		pass: d.only != 0 && row != nil && len(row.Tail) == 0 && !d.only.Has(row.Class)}
 	d.lastPC = pc
 	r.Nums = [8]uint64{no, call, pc, uid, num}
 	return true

@@ -29,8 +29,10 @@ func (t *Trace) Iter(th *Thread) *Iter { return &Iter{t: t, th: th} }
 func (it *Iter) Next(r *Record) error {
 	for {
 		if it.on {
-			r.N = it.n
-			if it.d.Next(r) {
+			ok := it.d.Next(r)
+			it.n += it.d.passed
+			it.d.passed = 0
+			if r.N = it.n; ok {
 				r.Thread = it.th
 				if r.Tag == TagEvent {
 					it.n++

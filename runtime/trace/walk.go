@@ -30,6 +30,15 @@ type WalkResult struct {
 // Walk reads every record of these threads (all, when none), each thread in its own order, on up to workers
 // goroutines. Damage is collected and reading goes on; an error of visit or of the file ends it.
 func (t *Trace) Walk(workers int, visit Visitor, prog Progress, threads ...*Thread) (*WalkResult, error) {
+	return t.walk(0, workers, visit, prog, threads)
+}
+
+// WalkOnly is Walk of all threads without events of other classes, where those have no text: it is several times as fast.
+func (t *Trace) WalkOnly(only cabi.ClassSet, workers int, visit Visitor) (*WalkResult, error) {
+	return t.walk(only, workers, visit, nil, nil)
+}
+
+func (t *Trace) walk(only cabi.ClassSet, workers int, visit Visitor, prog Progress, threads []*Thread) (*WalkResult, error) {
 	if len(threads) == 0 {
 		threads = t.Threads
 	}
@@ -52,6 +61,7 @@ func (t *Trace) Walk(workers int, visit Visitor, prog Progress, threads ...*Thre
 		}
 		th := threads[i]
 		it := Iter{t: t, th: th, buf: buf}
+		it.d.only = only
 		var v Visit
 		if visit != nil {
 			v = visit(th)
