@@ -83,7 +83,7 @@ type Call struct {
 	Rec     string // see above
 	Sys     string // of a plain row that blocks: the system call that glibc's function is, "read fd buf n" (see shim_may_ask)
 	Reexec  string // how it is re-executed: real, order, feed, none
-	Feed    string // statements in C that give the caller what the expected event x has (shim/feed.h); "ret": only the result. Otherwise a stand-in by hand, if any
+	Feed    string // statements in C that give the caller what the expected event x has (shim/feed.h); "ret": only the result; "try": the call is made, too, and how that goes does not matter; "REAL()": made in its place. Otherwise a stand-in by hand, if any
 	Skip    string // what of the event is not compared in a re-execution: f1, f2, f3, ret, obj, tail
 	Issue   string // how it is issued: same, order, map, cpu, skip
 	Support Support

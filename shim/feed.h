@@ -6,7 +6,10 @@
 
 #include "replay.h"
 #include "wrap_all.h"
+#include "feed_disk.h"
+#include "feed_time.h"
 #include <sys/time.h>
+#include <limits.h>
 #include <time.h>
 
 /* Input data; its length is the recorded one. */
@@ -46,6 +49,19 @@ static inline u64 feed_tail(const struct expect *x, u32 nth)
 	while (nth--);
 	return v;
 }
+
+/* The file's offset is where the call left it. */
+static inline void feed_offset(const struct expect *x, int fd)
+{
+	if (x->ret >= 0)
+		sys(SYS_lseek, fd, x->ret, SEEK_SET);
+}
+
+/* For a wrapper that takes a place in an order by itself: waits until it is its turn. */
+HIDDEN void shim_re_turn(const struct expect *x, struct object_entry *o);
+
+/* A lock of a file: its turn, then the lock, for which nobody waits longer than its holder needs to let go. */
+HIDDEN int shim_re_lock_file(const struct expect *x, int fd, int cmd, unsigned long arg);
 
 static inline double feed_double(u64 bits)
 {

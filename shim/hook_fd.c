@@ -151,6 +151,11 @@ static int is_lock(int cmd)
 	return cmd == F_SETLK || cmd == F_SETLKW || cmd == F_GETLK || cmd == F_OFD_SETLK || cmd == F_OFD_SETLKW || cmd == F_OFD_GETLK;
 }
 
+static int takes_lock(int cmd)
+{
+	return cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_SETLK || cmd == F_OFD_SETLKW;
+}
+
 static int has_pointer(int cmd)
 {
 	return is_lock(cmd) || cmd == F_GETOWN_EX || cmd == F_SETOWN_EX || (cmd >= F_GET_RW_HINT && cmd <= F_SET_FILE_RW_HINT);
@@ -200,6 +205,8 @@ static int fcntl_on(fcntl_fn real, u32 call, int fd, int cmd, unsigned long arg,
 		e.f2 = (u64)(u32)arg;
 	if (is_lock(cmd) && (r == 0 || e.ret == -EAGAIN || e.ret == -EACCES || e.ret == -EINTR || e.ret == -EDEADLK))
 		shim_input_flock(&e, (const struct flock *)arg);
+	if (r == 0 && takes_lock(cmd) && ((const struct flock *)arg)->l_type != F_UNLCK)
+		shim_file_locked(&e, fd);
 	if (duplicates(cmd)) {
 		duplicated(&e, fd, r);
 		return r;

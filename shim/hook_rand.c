@@ -4,7 +4,7 @@
  * its thread holds it goes ahead, a thread that waits 20 ms takes it (its holder was left by a jump or ended), fork
  * wipes it. With one thread there is no lock.
  */
-#include "wrap_all.h"
+#include "feed.h"
 
 enum { RAND, RAND48 };
 
@@ -54,6 +54,8 @@ static int draw_begin(struct draw *d, u32 which, u32 call, void *pc)
 	if (!shim_begin(&d->e, call, CLASS_random, pc))
 		return 0;
 	d->which = which;
+	if (unlikely(d->e.t->re != 0))
+		shim_re_turn(d->e.x, generator(d->e.t, which));
 	d->held = shim_run.threads > 1 && take(which, d->e.t->tid);
 	return 1;
 }

@@ -130,14 +130,19 @@ static int relro(u64 inside, u64 *low, u64 *high)
 #define AT_READ 14
 #define TABLES_SPAN 4096 /* all tables lie together, within a few KiB */
 
+static void *theirs(u32 call)
+{
+	return shim_index ? shim_true(call) : shim_real(call);
+}
+
 static int patch(void)
 {
 	const struct {
 		void *theirs, *ours;
 	} swap[] = {
-	    {shim_real(CALL__IO_file_read), (void *)io_read}, {shim_real(CALL__IO_file_write), (void *)io_write},
-	    {shim_real(CALL__IO_file_seek), (void *)io_seek}, {shim_real(CALL__IO_file_close), (void *)io_close},
-	    {shim_real(CALL__IO_file_stat), (void *)io_stat},
+	    {theirs(CALL__IO_file_read), (void *)io_read}, {theirs(CALL__IO_file_write), (void *)io_write},
+	    {theirs(CALL__IO_file_seek), (void *)io_seek}, {theirs(CALL__IO_file_close), (void *)io_close},
+	    {theirs(CALL__IO_file_stat), (void *)io_stat},
 	};
 	void **narrow = shim_find("_IO_file_jumps", 0), **wide = shim_find("_IO_wfile_jumps", 0), **w;
 	u64 low, high, from, to, page = getauxval(AT_PAGESZ);

@@ -31,6 +31,8 @@ static NOINLINE int take(struct ev *e, u32 call, FILE *fp, void *pc, FILE **held
 	if (!fp || fp->_flags & USER_LOCK || !shim_begin(e, call, CLASS_stdio, pc))
 		return 0;
 	e->t->slot->call = 0; /* what it asks of the kernel is an event of its own */
+	if (unlikely(e->t->re != 0))
+		shim_re_stream(e->x, fp);
 	if (REAL(ftrylockfile)(fp) != 0) {
 		e->note |= PROPHET_NoteWaited;
 		REAL(flockfile)(fp);
@@ -66,6 +68,8 @@ static NOINLINE void give(struct ev *e, i64 ret, FILE **held)
 void shim_stdio_leaving(struct ev *e, FILE *fp)
 {
 	HELD;
+	if (unlikely(e->t->re != 0))
+		shim_re_stream(e->x, fp);
 	if (!__libc_single_threaded && !(fp->_flags & USER_LOCK)) {
 		REAL(flockfile)(fp);
 		held = fp;

@@ -347,6 +347,22 @@ struct object_entry *shim_object_key(struct thr *t, u32 type, u64 key, const cha
 	return e;
 }
 
+/* The thread that the name says has given it in the recording, when it first used it: it counts it now. */
+struct object_entry *shim_object_named(struct thr *t, u32 type, u64 id)
+{
+	struct object_entry *e = of_run(shim_hash64(&id, sizeof id, type) | 2);
+	u64 nth = id & 0xffffffffffull;
+	if (!e)
+		return &nowhere;
+	if (!__atomic_load_n(&e->id, __ATOMIC_ACQUIRE)) {
+		e->type = type;
+		__atomic_store_n(&e->id, id, __ATOMIC_RELEASE);
+	}
+	if (id >> 40 == t->uid && nth > t->nobj)
+		t->nobj = nth;
+	return e;
+}
+
 static void end(u32 type, const void *addr, int whole)
 {
 	u64 want = (u64)addr << 8 | type;

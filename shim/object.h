@@ -68,6 +68,8 @@ HIDDEN struct object_entry *shim_object_find(struct thr *t, u32 type, const void
 HIDDEN u64 shim_object_known(u32 type, const void *addr); /* the name that a private one has, or 0 */
 HIDDEN struct object_entry *shim_object_key(struct thr *t, u32 type, u64 key, const char *detail); /* of the run, by key */
 
+HIDDEN struct object_entry *shim_object_named(struct thr *t, u32 type, u64 id); /* of the run, by the name that a trace gives it */
+
 static inline u64 shim_object_hash(u64 want)
 {
 	return want * 0x9E3779B97F4A7C15ull;

@@ -33,7 +33,7 @@ enum {
 	RE_SKIP_F1 = 1, /* an address or a handle: not compared */
 	RE_SKIP_F2 = 2,
 	RE_SKIP_F3 = 4,
-	RE_SKIP_RET = 8,
+	RE_SKIP_RET = 8, /* but whether it failed */
 	RE_SKIP_TAIL = 16,
 	RE_NESTS = 32, /* events of what it calls come before its own */
 	RE_SKIP_OBJ = 64,
@@ -57,6 +57,7 @@ HIDDEN void shim_re_stop(struct thr *t, u32 state) __attribute__((noreturn));
 HIDDEN void shim_re_record(struct thr *t, u32 tag); /* what a recording would write here */
 HIDDEN int shim_re_mine(const struct thr *t); /* whether an object that has no name yet is to get one from this thread, now */
 HIDDEN void shim_re_yield(struct thr *t, u64 object); /* between two looks at what another thread will do to it */
+HIDDEN int shim_re_path(const struct expect *x, char *buf, u64 n); /* the path that is all of the tail, when it has n bytes */
 
 /* The expected event of the call that this stand-in is for; NULL: call the real function. */
 static inline struct expect *shim_re_of(u32 call)

@@ -96,6 +96,9 @@ static inline void shim_pre_keepattr(struct ev *e, int fd, const char *path, int
 	shim_keep_attributes(e->t, fd, path, at_flags & AT_SYMLINK_NOFOLLOW);
 }
 
+/* The call got a lock of the file: its place in the order of them. e->obj, the descriptor, moves to f3. */
+HIDDEN void shim_file_locked(struct ev *e, int fd);
+
 static inline void shim_post_locked(struct ev *e, i64 r, int fd)
 {
 	(void)e;

@@ -2,7 +2,2158 @@
 /* Included by replay.c alone. */
 #include "feed.h"
 
-static pid_t feed_wait(int *st)
+static ssize_t zfeed_write(int fd, const void *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_write);
+	if (!x)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n))shim_true(CALL_write))(fd, buf, n);
+	(void)fd;
+	(void)buf;
+	(void)n;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n))shim_true(CALL_write))(fd, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed___write(int fd, const void *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL___write);
+	if (!x)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n))shim_true(CALL___write))(fd, buf, n);
+	(void)fd;
+	(void)buf;
+	(void)n;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n))shim_true(CALL___write))(fd, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_pwrite(int fd, const void *buf, size_t n, off_t off)
+{
+	struct expect *x = shim_re_of(CALL_pwrite);
+	if (!x)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n, off_t off))shim_true(CALL_pwrite))(fd, buf, n, off);
+	(void)fd;
+	(void)buf;
+	(void)n;
+	(void)off;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n, off_t off))shim_true(CALL_pwrite))(fd, buf, n, off);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_pwrite64(int fd, const void *buf, size_t n, off_t off)
+{
+	struct expect *x = shim_re_of(CALL_pwrite64);
+	if (!x)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n, off_t off))shim_true(CALL_pwrite64))(fd, buf, n, off);
+	(void)fd;
+	(void)buf;
+	(void)n;
+	(void)off;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n, off_t off))shim_true(CALL_pwrite64))(fd, buf, n, off);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed___pwrite64(int fd, const void *buf, size_t n, off_t off)
+{
+	struct expect *x = shim_re_of(CALL___pwrite64);
+	if (!x)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n, off_t off))shim_true(CALL___pwrite64))(fd, buf, n, off);
+	(void)fd;
+	(void)buf;
+	(void)n;
+	(void)off;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const void *buf, size_t n, off_t off))shim_true(CALL___pwrite64))(fd, buf, n, off);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_writev(int fd, const struct iovec *v, int n)
+{
+	struct expect *x = shim_re_of(CALL_writev);
+	if (!x)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n))shim_true(CALL_writev))(fd, v, n);
+	(void)fd;
+	(void)v;
+	(void)n;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n))shim_true(CALL_writev))(fd, v, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_pwritev(int fd, const struct iovec *v, int n, off_t off)
+{
+	struct expect *x = shim_re_of(CALL_pwritev);
+	if (!x)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off))shim_true(CALL_pwritev))(fd, v, n, off);
+	(void)fd;
+	(void)v;
+	(void)n;
+	(void)off;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off))shim_true(CALL_pwritev))(fd, v, n, off);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_pwritev64(int fd, const struct iovec *v, int n, off_t off)
+{
+	struct expect *x = shim_re_of(CALL_pwritev64);
+	if (!x)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off))shim_true(CALL_pwritev64))(fd, v, n, off);
+	(void)fd;
+	(void)v;
+	(void)n;
+	(void)off;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off))shim_true(CALL_pwritev64))(fd, v, n, off);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_pwritev2(int fd, const struct iovec *v, int n, off_t off, int flags)
+{
+	struct expect *x = shim_re_of(CALL_pwritev2);
+	if (!x)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off, int flags))shim_true(CALL_pwritev2))(fd, v, n, off, flags);
+	(void)fd;
+	(void)v;
+	(void)n;
+	(void)off;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off, int flags))shim_true(CALL_pwritev2))(fd, v, n, off, flags);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_pwritev64v2(int fd, const struct iovec *v, int n, off_t off, int flags)
+{
+	struct expect *x = shim_re_of(CALL_pwritev64v2);
+	if (!x)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off, int flags))shim_true(CALL_pwritev64v2))(fd, v, n, off, flags);
+	(void)fd;
+	(void)v;
+	(void)n;
+	(void)off;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off, int flags))shim_true(CALL_pwritev64v2))(fd, v, n, off, flags);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static off_t zfeed_lseek(int fd, off_t off, int whence)
+{
+	struct expect *x = shim_re_of(CALL_lseek);
+	if (!x)
+		return ((off_t (*)(int fd, off_t off, int whence))shim_true(CALL_lseek))(fd, off, whence);
+	(void)fd;
+	(void)off;
+	(void)whence;
+	feed_offset(x, fd);
+	return (off_t)shim_re_ret(x);
+}
+
+static off_t zfeed_lseek64(int fd, off_t off, int whence)
+{
+	struct expect *x = shim_re_of(CALL_lseek64);
+	if (!x)
+		return ((off_t (*)(int fd, off_t off, int whence))shim_true(CALL_lseek64))(fd, off, whence);
+	(void)fd;
+	(void)off;
+	(void)whence;
+	feed_offset(x, fd);
+	return (off_t)shim_re_ret(x);
+}
+
+static off_t zfeed___lseek(int fd, off_t off, int whence)
+{
+	struct expect *x = shim_re_of(CALL___lseek);
+	if (!x)
+		return ((off_t (*)(int fd, off_t off, int whence))shim_true(CALL___lseek))(fd, off, whence);
+	(void)fd;
+	(void)off;
+	(void)whence;
+	feed_offset(x, fd);
+	return (off_t)shim_re_ret(x);
+}
+
+static int zfeed_fsync(int fd)
+{
+	struct expect *x = shim_re_of(CALL_fsync);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_fsync))(fd);
+	(void)fd;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fdatasync(int fd)
+{
+	struct expect *x = shim_re_of(CALL_fdatasync);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_fdatasync))(fd);
+	(void)fd;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_syncfs(int fd)
+{
+	struct expect *x = shim_re_of(CALL_syncfs);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_syncfs))(fd);
+	(void)fd;
+	return (int)shim_re_ret(x);
+}
+
+static void zfeed_sync(void)
+{
+	struct expect *x = shim_re_of(CALL_sync);
+	if (!x)
+		((void (*)(void))shim_true(CALL_sync))();
+	else {
+	(void)0;
+	}
+}
+
+static int zfeed_sync_file_range(int fd, off_t off, off_t n, unsigned flags)
+{
+	struct expect *x = shim_re_of(CALL_sync_file_range);
+	if (!x)
+		return ((int (*)(int fd, off_t off, off_t n, unsigned flags))shim_true(CALL_sync_file_range))(fd, off, n, flags);
+	(void)fd;
+	(void)off;
+	(void)n;
+	(void)flags;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_ftruncate(int fd, off_t n)
+{
+	struct expect *x = shim_re_of(CALL_ftruncate);
+	if (!x)
+		return ((int (*)(int fd, off_t n))shim_true(CALL_ftruncate))(fd, n);
+	(void)fd;
+	(void)n;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, off_t n))shim_true(CALL_ftruncate))(fd, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_ftruncate64(int fd, off_t n)
+{
+	struct expect *x = shim_re_of(CALL_ftruncate64);
+	if (!x)
+		return ((int (*)(int fd, off_t n))shim_true(CALL_ftruncate64))(fd, n);
+	(void)fd;
+	(void)n;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, off_t n))shim_true(CALL_ftruncate64))(fd, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_truncate(const char *path, off_t n)
+{
+	struct expect *x = shim_re_of(CALL_truncate);
+	if (!x)
+		return ((int (*)(const char *path, off_t n))shim_true(CALL_truncate))(path, n);
+	(void)path;
+	(void)n;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, off_t n))shim_true(CALL_truncate))(path, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_truncate64(const char *path, off_t n)
+{
+	struct expect *x = shim_re_of(CALL_truncate64);
+	if (!x)
+		return ((int (*)(const char *path, off_t n))shim_true(CALL_truncate64))(path, n);
+	(void)path;
+	(void)n;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, off_t n))shim_true(CALL_truncate64))(path, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fallocate(int fd, int mode, off_t off, off_t n)
+{
+	struct expect *x = shim_re_of(CALL_fallocate);
+	if (!x)
+		return ((int (*)(int fd, int mode, off_t off, off_t n))shim_true(CALL_fallocate))(fd, mode, off, n);
+	(void)fd;
+	(void)mode;
+	(void)off;
+	(void)n;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, int mode, off_t off, off_t n))shim_true(CALL_fallocate))(fd, mode, off, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fallocate64(int fd, int mode, off_t off, off_t n)
+{
+	struct expect *x = shim_re_of(CALL_fallocate64);
+	if (!x)
+		return ((int (*)(int fd, int mode, off_t off, off_t n))shim_true(CALL_fallocate64))(fd, mode, off, n);
+	(void)fd;
+	(void)mode;
+	(void)off;
+	(void)n;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, int mode, off_t off, off_t n))shim_true(CALL_fallocate64))(fd, mode, off, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_posix_fadvise(int fd, off_t off, off_t n, int advice)
+{
+	struct expect *x = shim_re_of(CALL_posix_fadvise);
+	if (!x)
+		return ((int (*)(int fd, off_t off, off_t n, int advice))shim_true(CALL_posix_fadvise))(fd, off, n, advice);
+	(void)fd;
+	(void)off;
+	(void)n;
+	(void)advice;
+	return (int)x->ret;
+}
+
+static int zfeed_posix_fadvise64(int fd, off_t off, off_t n, int advice)
+{
+	struct expect *x = shim_re_of(CALL_posix_fadvise64);
+	if (!x)
+		return ((int (*)(int fd, off_t off, off_t n, int advice))shim_true(CALL_posix_fadvise64))(fd, off, n, advice);
+	(void)fd;
+	(void)off;
+	(void)n;
+	(void)advice;
+	return (int)x->ret;
+}
+
+static ssize_t zfeed_readahead(int fd, off_t off, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_readahead);
+	if (!x)
+		return ((ssize_t (*)(int fd, off_t off, size_t n))shim_true(CALL_readahead))(fd, off, n);
+	(void)fd;
+	(void)off;
+	(void)n;
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_sendfile(int out, int in, off_t *off, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_sendfile);
+	if (!x)
+		return ((ssize_t (*)(int out, int in, off_t *off, size_t n))shim_true(CALL_sendfile))(out, in, off, n);
+	(void)out;
+	(void)in;
+	(void)off;
+	(void)n;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int out, int in, off_t *off, size_t n))shim_true(CALL_sendfile))(out, in, off, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_sendfile64(int out, int in, off_t *off, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_sendfile64);
+	if (!x)
+		return ((ssize_t (*)(int out, int in, off_t *off, size_t n))shim_true(CALL_sendfile64))(out, in, off, n);
+	(void)out;
+	(void)in;
+	(void)off;
+	(void)n;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int out, int in, off_t *off, size_t n))shim_true(CALL_sendfile64))(out, in, off, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_copy_file_range(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags)
+{
+	struct expect *x = shim_re_of(CALL_copy_file_range);
+	if (!x)
+		return ((ssize_t (*)(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags))shim_true(CALL_copy_file_range))(in, off, out, outoff, n, flags);
+	(void)in;
+	(void)off;
+	(void)out;
+	(void)outoff;
+	(void)n;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags))shim_true(CALL_copy_file_range))(in, off, out, outoff, n, flags);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_splice(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags)
+{
+	struct expect *x = shim_re_of(CALL_splice);
+	if (!x)
+		return ((ssize_t (*)(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags))shim_true(CALL_splice))(in, off, out, outoff, n, flags);
+	(void)in;
+	(void)off;
+	(void)out;
+	(void)outoff;
+	(void)n;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags))shim_true(CALL_splice))(in, off, out, outoff, n, flags);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_tee(int in, int out, size_t n, unsigned flags)
+{
+	struct expect *x = shim_re_of(CALL_tee);
+	if (!x)
+		return ((ssize_t (*)(int in, int out, size_t n, unsigned flags))shim_true(CALL_tee))(in, out, n, flags);
+	(void)in;
+	(void)out;
+	(void)n;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int in, int out, size_t n, unsigned flags))shim_true(CALL_tee))(in, out, n, flags);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
+{
+	struct expect *x = shim_re_of(CALL_vmsplice);
+	if (!x)
+		return ((ssize_t (*)(int fd, const struct iovec *v, size_t n, unsigned flags))shim_true(CALL_vmsplice))(fd, v, n, flags);
+	(void)fd;
+	(void)v;
+	(void)n;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(int fd, const struct iovec *v, size_t n, unsigned flags))shim_true(CALL_vmsplice))(fd, v, n, flags);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static int zfeed___open_2(const char *path, int flags)
+{
+	struct expect *x = shim_re_of(CALL___open_2);
+	if (!x)
+		return ((int (*)(const char *path, int flags))shim_true(CALL___open_2))(path, flags);
+	(void)path;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, int flags))shim_true(CALL___open_2))(path, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___open64_2(const char *path, int flags)
+{
+	struct expect *x = shim_re_of(CALL___open64_2);
+	if (!x)
+		return ((int (*)(const char *path, int flags))shim_true(CALL___open64_2))(path, flags);
+	(void)path;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, int flags))shim_true(CALL___open64_2))(path, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___openat_2(int dirfd, const char *path, int flags)
+{
+	struct expect *x = shim_re_of(CALL___openat_2);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, int flags))shim_true(CALL___openat_2))(dirfd, path, flags);
+	(void)dirfd;
+	(void)path;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int dirfd, const char *path, int flags))shim_true(CALL___openat_2))(dirfd, path, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___openat64_2(int dirfd, const char *path, int flags)
+{
+	struct expect *x = shim_re_of(CALL___openat64_2);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, int flags))shim_true(CALL___openat64_2))(dirfd, path, flags);
+	(void)dirfd;
+	(void)path;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int dirfd, const char *path, int flags))shim_true(CALL___openat64_2))(dirfd, path, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_creat(const char *path, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_creat);
+	if (!x)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_creat))(path, mode);
+	(void)path;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_creat))(path, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_creat64(const char *path, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_creat64);
+	if (!x)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_creat64))(path, mode);
+	(void)path;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_creat64))(path, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_memfd_create(const char *name, unsigned flags)
+{
+	struct expect *x = shim_re_of(CALL_memfd_create);
+	if (!x)
+		return ((int (*)(const char *name, unsigned flags))shim_true(CALL_memfd_create))(name, flags);
+	(void)name;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(const char *name, unsigned flags))shim_true(CALL_memfd_create))(name, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_shm_open(const char *name, int flags, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_shm_open);
+	if (!x)
+		return ((int (*)(const char *name, int flags, mode_t mode))shim_true(CALL_shm_open))(name, flags, mode);
+	(void)name;
+	(void)flags;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(const char *name, int flags, mode_t mode))shim_true(CALL_shm_open))(name, flags, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_shm_unlink(const char *name)
+{
+	struct expect *x = shim_re_of(CALL_shm_unlink);
+	if (!x)
+		return ((int (*)(const char *name))shim_true(CALL_shm_unlink))(name);
+	(void)name;
+	if (x->ret >= 0)
+		return ((int (*)(const char *name))shim_true(CALL_shm_unlink))(name);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_name_to_handle_at(int dirfd, const char *path, struct file_handle *h, int *mount, int flags)
+{
+	struct expect *x = shim_re_of(CALL_name_to_handle_at);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, struct file_handle *h, int *mount, int flags))shim_true(CALL_name_to_handle_at))(dirfd, path, h, mount, flags);
+	(void)dirfd;
+	(void)path;
+	(void)h;
+	(void)mount;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int dirfd, const char *path, struct file_handle *h, int *mount, int flags))shim_true(CALL_name_to_handle_at))(dirfd, path, h, mount, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_open_by_handle_at(int mount, struct file_handle *h, int flags)
+{
+	struct expect *x = shim_re_of(CALL_open_by_handle_at);
+	if (!x)
+		return ((int (*)(int mount, struct file_handle *h, int flags))shim_true(CALL_open_by_handle_at))(mount, h, flags);
+	(void)mount;
+	(void)h;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int mount, struct file_handle *h, int flags))shim_true(CALL_open_by_handle_at))(mount, h, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_posix_openpt(int flags)
+{
+	struct expect *x = shim_re_of(CALL_posix_openpt);
+	if (!x)
+		return ((int (*)(int flags))shim_true(CALL_posix_openpt))(flags);
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int flags))shim_true(CALL_posix_openpt))(flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_getpt(void)
+{
+	struct expect *x = shim_re_of(CALL_getpt);
+	if (!x)
+		return ((int (*)(void))shim_true(CALL_getpt))();
+	if (x->ret >= 0)
+		return ((int (*)(void))shim_true(CALL_getpt))();
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_inotify_init(void)
+{
+	struct expect *x = shim_re_of(CALL_inotify_init);
+	if (!x)
+		return ((int (*)(void))shim_true(CALL_inotify_init))();
+	if (x->ret >= 0)
+		return ((int (*)(void))shim_true(CALL_inotify_init))();
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_inotify_init1(int flags)
+{
+	struct expect *x = shim_re_of(CALL_inotify_init1);
+	if (!x)
+		return ((int (*)(int flags))shim_true(CALL_inotify_init1))(flags);
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int flags))shim_true(CALL_inotify_init1))(flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	struct expect *x = shim_re_of(CALL_inotify_add_watch);
+	if (!x)
+		return ((int (*)(int fd, const char *path, uint32_t mask))shim_true(CALL_inotify_add_watch))(fd, path, mask);
+	(void)fd;
+	(void)path;
+	(void)mask;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, const char *path, uint32_t mask))shim_true(CALL_inotify_add_watch))(fd, path, mask);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_inotify_rm_watch(int fd, int wd)
+{
+	struct expect *x = shim_re_of(CALL_inotify_rm_watch);
+	if (!x)
+		return ((int (*)(int fd, int wd))shim_true(CALL_inotify_rm_watch))(fd, wd);
+	(void)fd;
+	(void)wd;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, int wd))shim_true(CALL_inotify_rm_watch))(fd, wd);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_close_range(unsigned first, unsigned last, int flags)
+{
+	struct expect *x = shim_re_of(CALL_close_range);
+	if (!x)
+		return ((int (*)(unsigned first, unsigned last, int flags))shim_true(CALL_close_range))(first, last, flags);
+	(void)first;
+	(void)last;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(unsigned first, unsigned last, int flags))shim_true(CALL_close_range))(first, last, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_dup(int fd)
+{
+	struct expect *x = shim_re_of(CALL_dup);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_dup))(fd);
+	(void)fd;
+	if (x->ret >= 0)
+		return ((int (*)(int fd))shim_true(CALL_dup))(fd);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_dup2(int fd, int to)
+{
+	struct expect *x = shim_re_of(CALL_dup2);
+	if (!x)
+		return ((int (*)(int fd, int to))shim_true(CALL_dup2))(fd, to);
+	(void)fd;
+	(void)to;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, int to))shim_true(CALL_dup2))(fd, to);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___dup2(int fd, int to)
+{
+	struct expect *x = shim_re_of(CALL___dup2);
+	if (!x)
+		return ((int (*)(int fd, int to))shim_true(CALL___dup2))(fd, to);
+	(void)fd;
+	(void)to;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, int to))shim_true(CALL___dup2))(fd, to);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_dup3(int fd, int to, int flags)
+{
+	struct expect *x = shim_re_of(CALL_dup3);
+	if (!x)
+		return ((int (*)(int fd, int to, int flags))shim_true(CALL_dup3))(fd, to, flags);
+	(void)fd;
+	(void)to;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, int to, int flags))shim_true(CALL_dup3))(fd, to, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_isatty(int fd)
+{
+	struct expect *x = shim_re_of(CALL_isatty);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_isatty))(fd);
+	(void)fd;
+	return (int)x->ret;
+}
+
+static char * zfeed_ttyname(int fd)
+{
+	struct expect *x = shim_re_of(CALL_ttyname);
+	if (!x)
+		return ((char * (*)(int fd))shim_true(CALL_ttyname))(fd);
+	(void)fd;
+	static char name[320];
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, name, sizeof name);
+	return s ? s : ((char * (*)(int fd))shim_true(CALL_ttyname))(fd);
+}
+
+static int zfeed_ttyname_r(int fd, char *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_ttyname_r);
+	if (!x)
+		return ((int (*)(int fd, char *buf, size_t n))shim_true(CALL_ttyname_r))(fd, buf, n);
+	(void)fd;
+	(void)buf;
+	(void)n;
+	if (x->ret == 0) feed_cstr(x, buf, n);
+	return (int)x->ret;
+}
+
+static int zfeed_tcgetattr(int fd, struct termios *out)
+{
+	struct expect *x = shim_re_of(CALL_tcgetattr);
+	if (!x)
+		return ((int (*)(int fd, struct termios *out))shim_true(CALL_tcgetattr))(fd, out);
+	(void)fd;
+	(void)out;
+	if (x->ret == 0) feed_text(x, out, sizeof *out);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_tcsetattr(int fd, int how, const struct termios *to)
+{
+	struct expect *x = shim_re_of(CALL_tcsetattr);
+	if (!x)
+		return ((int (*)(int fd, int how, const struct termios *to))shim_true(CALL_tcsetattr))(fd, how, to);
+	(void)fd;
+	(void)how;
+	(void)to;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int fd, int how, const struct termios *to))shim_true(CALL_tcsetattr))(fd, how, to);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_tcdrain(int fd)
+{
+	struct expect *x = shim_re_of(CALL_tcdrain);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_tcdrain))(fd);
+	(void)fd;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int fd))shim_true(CALL_tcdrain))(fd);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_tcflush(int fd, int what)
+{
+	struct expect *x = shim_re_of(CALL_tcflush);
+	if (!x)
+		return ((int (*)(int fd, int what))shim_true(CALL_tcflush))(fd, what);
+	(void)fd;
+	(void)what;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int fd, int what))shim_true(CALL_tcflush))(fd, what);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_tcflow(int fd, int what)
+{
+	struct expect *x = shim_re_of(CALL_tcflow);
+	if (!x)
+		return ((int (*)(int fd, int what))shim_true(CALL_tcflow))(fd, what);
+	(void)fd;
+	(void)what;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int fd, int what))shim_true(CALL_tcflow))(fd, what);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_tcsendbreak(int fd, int time)
+{
+	struct expect *x = shim_re_of(CALL_tcsendbreak);
+	if (!x)
+		return ((int (*)(int fd, int time))shim_true(CALL_tcsendbreak))(fd, time);
+	(void)fd;
+	(void)time;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int fd, int time))shim_true(CALL_tcsendbreak))(fd, time);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static pid_t zfeed_tcgetpgrp(int fd)
+{
+	struct expect *x = shim_re_of(CALL_tcgetpgrp);
+	if (!x)
+		return ((pid_t (*)(int fd))shim_true(CALL_tcgetpgrp))(fd);
+	(void)fd;
+	return (pid_t)shim_re_ret(x);
+}
+
+static int zfeed_tcsetpgrp(int fd, pid_t pid)
+{
+	struct expect *x = shim_re_of(CALL_tcsetpgrp);
+	if (!x)
+		return ((int (*)(int fd, pid_t pid))shim_true(CALL_tcsetpgrp))(fd, pid);
+	(void)fd;
+	(void)pid;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int fd, pid_t pid))shim_true(CALL_tcsetpgrp))(fd, pid);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_grantpt(int fd)
+{
+	struct expect *x = shim_re_of(CALL_grantpt);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_grantpt))(fd);
+	(void)fd;
+	if (x->ret >= 0)
+		return ((int (*)(int fd))shim_true(CALL_grantpt))(fd);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_unlockpt(int fd)
+{
+	struct expect *x = shim_re_of(CALL_unlockpt);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_unlockpt))(fd);
+	(void)fd;
+	if (x->ret >= 0)
+		return ((int (*)(int fd))shim_true(CALL_unlockpt))(fd);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_openpty(int *fd, int *other, char *name, const struct termios *to, const struct winsize *w)
+{
+	struct expect *x = shim_re_of(CALL_openpty);
+	if (!x)
+		return ((int (*)(int *fd, int *other, char *name, const struct termios *to, const struct winsize *w))shim_true(CALL_openpty))(fd, other, name, to, w);
+	(void)fd;
+	(void)other;
+	(void)name;
+	(void)to;
+	(void)w;
+	if (x->ret >= 0)
+		return ((int (*)(int *fd, int *other, char *name, const struct termios *to, const struct winsize *w))shim_true(CALL_openpty))(fd, other, name, to, w);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_rename(const char *from, const char *to)
+{
+	struct expect *x = shim_re_of(CALL_rename);
+	if (!x)
+		return ((int (*)(const char *from, const char *to))shim_true(CALL_rename))(from, to);
+	(void)from;
+	(void)to;
+	if (x->ret >= 0)
+		return ((int (*)(const char *from, const char *to))shim_true(CALL_rename))(from, to);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_renameat(int fromfd, const char *from, int tofd, const char *to)
+{
+	struct expect *x = shim_re_of(CALL_renameat);
+	if (!x)
+		return ((int (*)(int fromfd, const char *from, int tofd, const char *to))shim_true(CALL_renameat))(fromfd, from, tofd, to);
+	(void)fromfd;
+	(void)from;
+	(void)tofd;
+	(void)to;
+	if (x->ret >= 0)
+		return ((int (*)(int fromfd, const char *from, int tofd, const char *to))shim_true(CALL_renameat))(fromfd, from, tofd, to);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_renameat2(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
+{
+	struct expect *x = shim_re_of(CALL_renameat2);
+	if (!x)
+		return ((int (*)(int fromfd, const char *from, int tofd, const char *to, unsigned flags))shim_true(CALL_renameat2))(fromfd, from, tofd, to, flags);
+	(void)fromfd;
+	(void)from;
+	(void)tofd;
+	(void)to;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int fromfd, const char *from, int tofd, const char *to, unsigned flags))shim_true(CALL_renameat2))(fromfd, from, tofd, to, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_link(const char *from, const char *to)
+{
+	struct expect *x = shim_re_of(CALL_link);
+	if (!x)
+		return ((int (*)(const char *from, const char *to))shim_true(CALL_link))(from, to);
+	(void)from;
+	(void)to;
+	if (x->ret >= 0)
+		return ((int (*)(const char *from, const char *to))shim_true(CALL_link))(from, to);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_linkat(int fromfd, const char *from, int tofd, const char *to, int flags)
+{
+	struct expect *x = shim_re_of(CALL_linkat);
+	if (!x)
+		return ((int (*)(int fromfd, const char *from, int tofd, const char *to, int flags))shim_true(CALL_linkat))(fromfd, from, tofd, to, flags);
+	(void)fromfd;
+	(void)from;
+	(void)tofd;
+	(void)to;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int fromfd, const char *from, int tofd, const char *to, int flags))shim_true(CALL_linkat))(fromfd, from, tofd, to, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_symlink(const char *text, const char *path)
+{
+	struct expect *x = shim_re_of(CALL_symlink);
+	if (!x)
+		return ((int (*)(const char *text, const char *path))shim_true(CALL_symlink))(text, path);
+	(void)text;
+	(void)path;
+	if (x->ret >= 0)
+		return ((int (*)(const char *text, const char *path))shim_true(CALL_symlink))(text, path);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_symlinkat(const char *text, int dirfd, const char *path)
+{
+	struct expect *x = shim_re_of(CALL_symlinkat);
+	if (!x)
+		return ((int (*)(const char *text, int dirfd, const char *path))shim_true(CALL_symlinkat))(text, dirfd, path);
+	(void)text;
+	(void)dirfd;
+	(void)path;
+	if (x->ret >= 0)
+		return ((int (*)(const char *text, int dirfd, const char *path))shim_true(CALL_symlinkat))(text, dirfd, path);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_unlink(const char *path)
+{
+	struct expect *x = shim_re_of(CALL_unlink);
+	if (!x)
+		return ((int (*)(const char *path))shim_true(CALL_unlink))(path);
+	(void)path;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path))shim_true(CALL_unlink))(path);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_unlinkat(int dirfd, const char *path, int flags)
+{
+	struct expect *x = shim_re_of(CALL_unlinkat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, int flags))shim_true(CALL_unlinkat))(dirfd, path, flags);
+	(void)dirfd;
+	(void)path;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int dirfd, const char *path, int flags))shim_true(CALL_unlinkat))(dirfd, path, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_remove(const char *path)
+{
+	struct expect *x = shim_re_of(CALL_remove);
+	if (!x)
+		return ((int (*)(const char *path))shim_true(CALL_remove))(path);
+	(void)path;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path))shim_true(CALL_remove))(path);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_rmdir(const char *path)
+{
+	struct expect *x = shim_re_of(CALL_rmdir);
+	if (!x)
+		return ((int (*)(const char *path))shim_true(CALL_rmdir))(path);
+	(void)path;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path))shim_true(CALL_rmdir))(path);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_mkdir(const char *path, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_mkdir);
+	if (!x)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_mkdir))(path, mode);
+	(void)path;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_mkdir))(path, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_mkdirat(int dirfd, const char *path, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_mkdirat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, mode_t mode))shim_true(CALL_mkdirat))(dirfd, path, mode);
+	(void)dirfd;
+	(void)path;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(int dirfd, const char *path, mode_t mode))shim_true(CALL_mkdirat))(dirfd, path, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_mknod(const char *path, mode_t mode, dev_t dev)
+{
+	struct expect *x = shim_re_of(CALL_mknod);
+	if (!x)
+		return ((int (*)(const char *path, mode_t mode, dev_t dev))shim_true(CALL_mknod))(path, mode, dev);
+	(void)path;
+	(void)mode;
+	(void)dev;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(const char *path, mode_t mode, dev_t dev))shim_true(CALL_mknod))(path, mode, dev);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_mknodat(int dirfd, const char *path, mode_t mode, dev_t dev)
+{
+	struct expect *x = shim_re_of(CALL_mknodat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, mode_t mode, dev_t dev))shim_true(CALL_mknodat))(dirfd, path, mode, dev);
+	(void)dirfd;
+	(void)path;
+	(void)mode;
+	(void)dev;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int dirfd, const char *path, mode_t mode, dev_t dev))shim_true(CALL_mknodat))(dirfd, path, mode, dev);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_mkfifo(const char *path, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_mkfifo);
+	if (!x)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_mkfifo))(path, mode);
+	(void)path;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_mkfifo))(path, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_mkfifoat(int dirfd, const char *path, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_mkfifoat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, mode_t mode))shim_true(CALL_mkfifoat))(dirfd, path, mode);
+	(void)dirfd;
+	(void)path;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(int dirfd, const char *path, mode_t mode))shim_true(CALL_mkfifoat))(dirfd, path, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___xmknod(int ver, const char *path, mode_t mode, dev_t *dev)
+{
+	struct expect *x = shim_re_of(CALL___xmknod);
+	if (!x)
+		return ((int (*)(int ver, const char *path, mode_t mode, dev_t *dev))shim_true(CALL___xmknod))(ver, path, mode, dev);
+	(void)ver;
+	(void)path;
+	(void)mode;
+	(void)dev;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int ver, const char *path, mode_t mode, dev_t *dev))shim_true(CALL___xmknod))(ver, path, mode, dev);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___xmknodat(int ver, int dirfd, const char *path, mode_t mode, dev_t *dev)
+{
+	struct expect *x = shim_re_of(CALL___xmknodat);
+	if (!x)
+		return ((int (*)(int ver, int dirfd, const char *path, mode_t mode, dev_t *dev))shim_true(CALL___xmknodat))(ver, dirfd, path, mode, dev);
+	(void)ver;
+	(void)dirfd;
+	(void)path;
+	(void)mode;
+	(void)dev;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int ver, int dirfd, const char *path, mode_t mode, dev_t *dev))shim_true(CALL___xmknodat))(ver, dirfd, path, mode, dev);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static ssize_t zfeed_readlink(const char *path, char *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_readlink);
+	if (!x)
+		return ((ssize_t (*)(const char *path, char *buf, size_t n))shim_true(CALL_readlink))(path, buf, n);
+	(void)path;
+	(void)buf;
+	(void)n;
+	if (x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, char *buf, size_t n))shim_true(CALL_readlink))(path, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed_readlinkat(int dirfd, const char *path, char *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_readlinkat);
+	if (!x)
+		return ((ssize_t (*)(int dirfd, const char *path, char *buf, size_t n))shim_true(CALL_readlinkat))(dirfd, path, buf, n);
+	(void)dirfd;
+	(void)path;
+	(void)buf;
+	(void)n;
+	if (x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(int dirfd, const char *path, char *buf, size_t n))shim_true(CALL_readlinkat))(dirfd, path, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed___readlink_chk(const char *path, char *buf, size_t n, size_t cap)
+{
+	struct expect *x = shim_re_of(CALL___readlink_chk);
+	if (!x)
+		return ((ssize_t (*)(const char *path, char *buf, size_t n, size_t cap))shim_true(CALL___readlink_chk))(path, buf, n, cap);
+	(void)path;
+	(void)buf;
+	(void)n;
+	(void)cap;
+	if (x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, char *buf, size_t n, size_t cap))shim_true(CALL___readlink_chk))(path, buf, n, cap);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static ssize_t zfeed___readlinkat_chk(int dirfd, const char *path, char *buf, size_t n, size_t cap)
+{
+	struct expect *x = shim_re_of(CALL___readlinkat_chk);
+	if (!x)
+		return ((ssize_t (*)(int dirfd, const char *path, char *buf, size_t n, size_t cap))shim_true(CALL___readlinkat_chk))(dirfd, path, buf, n, cap);
+	(void)dirfd;
+	(void)path;
+	(void)buf;
+	(void)n;
+	(void)cap;
+	if (x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(int dirfd, const char *path, char *buf, size_t n, size_t cap))shim_true(CALL___readlinkat_chk))(dirfd, path, buf, n, cap);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static char * zfeed_realpath(const char *path, char *buf)
+{
+	struct expect *x = shim_re_of(CALL_realpath);
+	if (!x)
+		return ((char * (*)(const char *path, char *buf))shim_true(CALL_realpath))(path, buf);
+	(void)path;
+	(void)buf;
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, buf, PATH_MAX);
+	return s ? s : ((char * (*)(const char *path, char *buf))shim_true(CALL_realpath))(path, buf);
+}
+
+static char * zfeed___realpath_chk(const char *path, char *buf, size_t cap)
+{
+	struct expect *x = shim_re_of(CALL___realpath_chk);
+	if (!x)
+		return ((char * (*)(const char *path, char *buf, size_t cap))shim_true(CALL___realpath_chk))(path, buf, cap);
+	(void)path;
+	(void)buf;
+	(void)cap;
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, buf, cap);
+	return s ? s : ((char * (*)(const char *path, char *buf, size_t cap))shim_true(CALL___realpath_chk))(path, buf, cap);
+}
+
+static char * zfeed_canonicalize_file_name(const char *path)
+{
+	struct expect *x = shim_re_of(CALL_canonicalize_file_name);
+	if (!x)
+		return ((char * (*)(const char *path))shim_true(CALL_canonicalize_file_name))(path);
+	(void)path;
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, 0, 0);
+	return s ? s : ((char * (*)(const char *path))shim_true(CALL_canonicalize_file_name))(path);
+}
+
+static int zfeed_chdir(const char *path)
+{
+	struct expect *x = shim_re_of(CALL_chdir);
+	if (!x)
+		return ((int (*)(const char *path))shim_true(CALL_chdir))(path);
+	(void)path;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path))shim_true(CALL_chdir))(path);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fchdir(int fd)
+{
+	struct expect *x = shim_re_of(CALL_fchdir);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_fchdir))(fd);
+	(void)fd;
+	if (x->ret >= 0)
+		return ((int (*)(int fd))shim_true(CALL_fchdir))(fd);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_chroot(const char *path)
+{
+	struct expect *x = shim_re_of(CALL_chroot);
+	if (!x)
+		return ((int (*)(const char *path))shim_true(CALL_chroot))(path);
+	(void)path;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path))shim_true(CALL_chroot))(path);
+	return (int)shim_re_ret(x);
+}
+
+static char * zfeed_getcwd(char *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_getcwd);
+	if (!x)
+		return ((char * (*)(char *buf, size_t n))shim_true(CALL_getcwd))(buf, n);
+	(void)buf;
+	(void)n;
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, buf, n);
+	return s ? s : ((char * (*)(char *buf, size_t n))shim_true(CALL_getcwd))(buf, n);
+}
+
+static char * zfeed___getcwd_chk(char *buf, size_t n, size_t cap)
+{
+	struct expect *x = shim_re_of(CALL___getcwd_chk);
+	if (!x)
+		return ((char * (*)(char *buf, size_t n, size_t cap))shim_true(CALL___getcwd_chk))(buf, n, cap);
+	(void)buf;
+	(void)n;
+	(void)cap;
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, buf, n);
+	return s ? s : ((char * (*)(char *buf, size_t n, size_t cap))shim_true(CALL___getcwd_chk))(buf, n, cap);
+}
+
+static char * zfeed_get_current_dir_name(void)
+{
+	struct expect *x = shim_re_of(CALL_get_current_dir_name);
+	if (!x)
+		return ((char * (*)(void))shim_true(CALL_get_current_dir_name))();
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, 0, 0);
+	return s ? s : ((char * (*)(void))shim_true(CALL_get_current_dir_name))();
+}
+
+static int zfeed_stat(const char *path, struct stat *st)
+{
+	struct expect *x = shim_re_of(CALL_stat);
+	if (!x)
+		return ((int (*)(const char *path, struct stat *st))shim_true(CALL_stat))(path, st);
+	(void)path;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_stat64(const char *path, struct stat64 *st)
+{
+	struct expect *x = shim_re_of(CALL_stat64);
+	if (!x)
+		return ((int (*)(const char *path, struct stat64 *st))shim_true(CALL_stat64))(path, st);
+	(void)path;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_lstat(const char *path, struct stat *st)
+{
+	struct expect *x = shim_re_of(CALL_lstat);
+	if (!x)
+		return ((int (*)(const char *path, struct stat *st))shim_true(CALL_lstat))(path, st);
+	(void)path;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_lstat64(const char *path, struct stat64 *st)
+{
+	struct expect *x = shim_re_of(CALL_lstat64);
+	if (!x)
+		return ((int (*)(const char *path, struct stat64 *st))shim_true(CALL_lstat64))(path, st);
+	(void)path;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fstat(int fd, struct stat *st)
+{
+	struct expect *x = shim_re_of(CALL_fstat);
+	if (!x)
+		return ((int (*)(int fd, struct stat *st))shim_true(CALL_fstat))(fd, st);
+	(void)fd;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fstat64(int fd, struct stat64 *st)
+{
+	struct expect *x = shim_re_of(CALL_fstat64);
+	if (!x)
+		return ((int (*)(int fd, struct stat64 *st))shim_true(CALL_fstat64))(fd, st);
+	(void)fd;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fstatat(int dirfd, const char *path, struct stat *st, int flags)
+{
+	struct expect *x = shim_re_of(CALL_fstatat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, struct stat *st, int flags))shim_true(CALL_fstatat))(dirfd, path, st, flags);
+	(void)dirfd;
+	(void)path;
+	(void)st;
+	(void)flags;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fstatat64(int dirfd, const char *path, struct stat64 *st, int flags)
+{
+	struct expect *x = shim_re_of(CALL_fstatat64);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, struct stat64 *st, int flags))shim_true(CALL_fstatat64))(dirfd, path, st, flags);
+	(void)dirfd;
+	(void)path;
+	(void)st;
+	(void)flags;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___xstat(int ver, const char *path, struct stat *st)
+{
+	struct expect *x = shim_re_of(CALL___xstat);
+	if (!x)
+		return ((int (*)(int ver, const char *path, struct stat *st))shim_true(CALL___xstat))(ver, path, st);
+	(void)ver;
+	(void)path;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___xstat64(int ver, const char *path, struct stat64 *st)
+{
+	struct expect *x = shim_re_of(CALL___xstat64);
+	if (!x)
+		return ((int (*)(int ver, const char *path, struct stat64 *st))shim_true(CALL___xstat64))(ver, path, st);
+	(void)ver;
+	(void)path;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___lxstat(int ver, const char *path, struct stat *st)
+{
+	struct expect *x = shim_re_of(CALL___lxstat);
+	if (!x)
+		return ((int (*)(int ver, const char *path, struct stat *st))shim_true(CALL___lxstat))(ver, path, st);
+	(void)ver;
+	(void)path;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___lxstat64(int ver, const char *path, struct stat64 *st)
+{
+	struct expect *x = shim_re_of(CALL___lxstat64);
+	if (!x)
+		return ((int (*)(int ver, const char *path, struct stat64 *st))shim_true(CALL___lxstat64))(ver, path, st);
+	(void)ver;
+	(void)path;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___fxstat(int ver, int fd, struct stat *st)
+{
+	struct expect *x = shim_re_of(CALL___fxstat);
+	if (!x)
+		return ((int (*)(int ver, int fd, struct stat *st))shim_true(CALL___fxstat))(ver, fd, st);
+	(void)ver;
+	(void)fd;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___fxstat64(int ver, int fd, struct stat64 *st)
+{
+	struct expect *x = shim_re_of(CALL___fxstat64);
+	if (!x)
+		return ((int (*)(int ver, int fd, struct stat64 *st))shim_true(CALL___fxstat64))(ver, fd, st);
+	(void)ver;
+	(void)fd;
+	(void)st;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___fxstatat(int ver, int dirfd, const char *path, struct stat *st, int flags)
+{
+	struct expect *x = shim_re_of(CALL___fxstatat);
+	if (!x)
+		return ((int (*)(int ver, int dirfd, const char *path, struct stat *st, int flags))shim_true(CALL___fxstatat))(ver, dirfd, path, st, flags);
+	(void)ver;
+	(void)dirfd;
+	(void)path;
+	(void)st;
+	(void)flags;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st, int flags)
+{
+	struct expect *x = shim_re_of(CALL___fxstatat64);
+	if (!x)
+		return ((int (*)(int ver, int dirfd, const char *path, struct stat64 *st, int flags))shim_true(CALL___fxstatat64))(ver, dirfd, path, st, flags);
+	(void)ver;
+	(void)dirfd;
+	(void)path;
+	(void)st;
+	(void)flags;
+	feed_stat(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
+{
+	struct expect *x = shim_re_of(CALL_statx);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, int flags, unsigned mask, struct statx *st))shim_true(CALL_statx))(dirfd, path, flags, mask, st);
+	(void)dirfd;
+	(void)path;
+	(void)flags;
+	(void)mask;
+	(void)st;
+	feed_statx(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_statfs(const char *path, struct statfs *st)
+{
+	struct expect *x = shim_re_of(CALL_statfs);
+	if (!x)
+		return ((int (*)(const char *path, struct statfs *st))shim_true(CALL_statfs))(path, st);
+	(void)path;
+	(void)st;
+	feed_statfs(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_statfs64(const char *path, struct statfs64 *st)
+{
+	struct expect *x = shim_re_of(CALL_statfs64);
+	if (!x)
+		return ((int (*)(const char *path, struct statfs64 *st))shim_true(CALL_statfs64))(path, st);
+	(void)path;
+	(void)st;
+	feed_statfs(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___statfs(const char *path, struct statfs *st)
+{
+	struct expect *x = shim_re_of(CALL___statfs);
+	if (!x)
+		return ((int (*)(const char *path, struct statfs *st))shim_true(CALL___statfs))(path, st);
+	(void)path;
+	(void)st;
+	feed_statfs(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fstatfs(int fd, struct statfs *st)
+{
+	struct expect *x = shim_re_of(CALL_fstatfs);
+	if (!x)
+		return ((int (*)(int fd, struct statfs *st))shim_true(CALL_fstatfs))(fd, st);
+	(void)fd;
+	(void)st;
+	feed_statfs(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fstatfs64(int fd, struct statfs64 *st)
+{
+	struct expect *x = shim_re_of(CALL_fstatfs64);
+	if (!x)
+		return ((int (*)(int fd, struct statfs64 *st))shim_true(CALL_fstatfs64))(fd, st);
+	(void)fd;
+	(void)st;
+	feed_statfs(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_statvfs(const char *path, struct statvfs *st)
+{
+	struct expect *x = shim_re_of(CALL_statvfs);
+	if (!x)
+		return ((int (*)(const char *path, struct statvfs *st))shim_true(CALL_statvfs))(path, st);
+	(void)path;
+	(void)st;
+	feed_statvfs(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_statvfs64(const char *path, struct statvfs64 *st)
+{
+	struct expect *x = shim_re_of(CALL_statvfs64);
+	if (!x)
+		return ((int (*)(const char *path, struct statvfs64 *st))shim_true(CALL_statvfs64))(path, st);
+	(void)path;
+	(void)st;
+	feed_statvfs(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fstatvfs(int fd, struct statvfs *st)
+{
+	struct expect *x = shim_re_of(CALL_fstatvfs);
+	if (!x)
+		return ((int (*)(int fd, struct statvfs *st))shim_true(CALL_fstatvfs))(fd, st);
+	(void)fd;
+	(void)st;
+	feed_statvfs(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fstatvfs64(int fd, struct statvfs64 *st)
+{
+	struct expect *x = shim_re_of(CALL_fstatvfs64);
+	if (!x)
+		return ((int (*)(int fd, struct statvfs64 *st))shim_true(CALL_fstatvfs64))(fd, st);
+	(void)fd;
+	(void)st;
+	feed_statvfs(x, st);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_access(const char *path, int mode)
+{
+	struct expect *x = shim_re_of(CALL_access);
+	if (!x)
+		return ((int (*)(const char *path, int mode))shim_true(CALL_access))(path, mode);
+	(void)path;
+	(void)mode;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_euidaccess(const char *path, int mode)
+{
+	struct expect *x = shim_re_of(CALL_euidaccess);
+	if (!x)
+		return ((int (*)(const char *path, int mode))shim_true(CALL_euidaccess))(path, mode);
+	(void)path;
+	(void)mode;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_eaccess(const char *path, int mode)
+{
+	struct expect *x = shim_re_of(CALL_eaccess);
+	if (!x)
+		return ((int (*)(const char *path, int mode))shim_true(CALL_eaccess))(path, mode);
+	(void)path;
+	(void)mode;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_faccessat(int dirfd, const char *path, int mode, int flags)
+{
+	struct expect *x = shim_re_of(CALL_faccessat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, int mode, int flags))shim_true(CALL_faccessat))(dirfd, path, mode, flags);
+	(void)dirfd;
+	(void)path;
+	(void)mode;
+	(void)flags;
+	return (int)shim_re_ret(x);
+}
+
+static long zfeed_pathconf(const char *path, int name)
+{
+	struct expect *x = shim_re_of(CALL_pathconf);
+	if (!x)
+		return ((long (*)(const char *path, int name))shim_true(CALL_pathconf))(path, name);
+	(void)path;
+	(void)name;
+	if (x->ret == 0) return ((long (*)(const char *path, int name))shim_true(CALL_pathconf))(path, name);
+	return (long)shim_re_ret(x);
+}
+
+static long zfeed_fpathconf(int fd, int name)
+{
+	struct expect *x = shim_re_of(CALL_fpathconf);
+	if (!x)
+		return ((long (*)(int fd, int name))shim_true(CALL_fpathconf))(fd, name);
+	(void)fd;
+	(void)name;
+	if (x->ret == 0) return ((long (*)(int fd, int name))shim_true(CALL_fpathconf))(fd, name);
+	return (long)shim_re_ret(x);
+}
+
+static int zfeed_chmod(const char *path, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_chmod);
+	if (!x)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_chmod))(path, mode);
+	(void)path;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_chmod))(path, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_lchmod(const char *path, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_lchmod);
+	if (!x)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_lchmod))(path, mode);
+	(void)path;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_lchmod))(path, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fchmod(int fd, mode_t mode)
+{
+	struct expect *x = shim_re_of(CALL_fchmod);
+	if (!x)
+		return ((int (*)(int fd, mode_t mode))shim_true(CALL_fchmod))(fd, mode);
+	(void)fd;
+	(void)mode;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, mode_t mode))shim_true(CALL_fchmod))(fd, mode);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fchmodat(int dirfd, const char *path, mode_t mode, int flags)
+{
+	struct expect *x = shim_re_of(CALL_fchmodat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, mode_t mode, int flags))shim_true(CALL_fchmodat))(dirfd, path, mode, flags);
+	(void)dirfd;
+	(void)path;
+	(void)mode;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int dirfd, const char *path, mode_t mode, int flags))shim_true(CALL_fchmodat))(dirfd, path, mode, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_chown(const char *path, uid_t uid, gid_t gid)
+{
+	struct expect *x = shim_re_of(CALL_chown);
+	if (!x)
+		return ((int (*)(const char *path, uid_t uid, gid_t gid))shim_true(CALL_chown))(path, uid, gid);
+	(void)path;
+	(void)uid;
+	(void)gid;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(const char *path, uid_t uid, gid_t gid))shim_true(CALL_chown))(path, uid, gid);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_lchown(const char *path, uid_t uid, gid_t gid)
+{
+	struct expect *x = shim_re_of(CALL_lchown);
+	if (!x)
+		return ((int (*)(const char *path, uid_t uid, gid_t gid))shim_true(CALL_lchown))(path, uid, gid);
+	(void)path;
+	(void)uid;
+	(void)gid;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(const char *path, uid_t uid, gid_t gid))shim_true(CALL_lchown))(path, uid, gid);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fchown(int fd, uid_t uid, gid_t gid)
+{
+	struct expect *x = shim_re_of(CALL_fchown);
+	if (!x)
+		return ((int (*)(int fd, uid_t uid, gid_t gid))shim_true(CALL_fchown))(fd, uid, gid);
+	(void)fd;
+	(void)uid;
+	(void)gid;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int fd, uid_t uid, gid_t gid))shim_true(CALL_fchown))(fd, uid, gid);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags)
+{
+	struct expect *x = shim_re_of(CALL_fchownat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, uid_t uid, gid_t gid, int flags))shim_true(CALL_fchownat))(dirfd, path, uid, gid, flags);
+	(void)dirfd;
+	(void)path;
+	(void)uid;
+	(void)gid;
+	(void)flags;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int dirfd, const char *path, uid_t uid, gid_t gid, int flags))shim_true(CALL_fchownat))(dirfd, path, uid, gid, flags);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_utime(const char *path, const struct utimbuf *t)
+{
+	struct expect *x = shim_re_of(CALL_utime);
+	if (!x)
+		return ((int (*)(const char *path, const struct utimbuf *t))shim_true(CALL_utime))(path, t);
+	(void)path;
+	(void)t;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, const struct utimbuf *t))shim_true(CALL_utime))(path, t);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_utimes(const char *path, const struct timeval t[2])
+{
+	struct expect *x = shim_re_of(CALL_utimes);
+	if (!x)
+		return ((int (*)(const char *path, const struct timeval t[2]))shim_true(CALL_utimes))(path, t);
+	(void)path;
+	(void)t;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, const struct timeval t[2]))shim_true(CALL_utimes))(path, t);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_lutimes(const char *path, const struct timeval t[2])
+{
+	struct expect *x = shim_re_of(CALL_lutimes);
+	if (!x)
+		return ((int (*)(const char *path, const struct timeval t[2]))shim_true(CALL_lutimes))(path, t);
+	(void)path;
+	(void)t;
+	if (x->ret >= 0)
+		return ((int (*)(const char *path, const struct timeval t[2]))shim_true(CALL_lutimes))(path, t);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_futimes(int fd, const struct timeval t[2])
+{
+	struct expect *x = shim_re_of(CALL_futimes);
+	if (!x)
+		return ((int (*)(int fd, const struct timeval t[2]))shim_true(CALL_futimes))(fd, t);
+	(void)fd;
+	(void)t;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, const struct timeval t[2]))shim_true(CALL_futimes))(fd, t);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_futimesat(int dirfd, const char *path, const struct timeval t[2])
+{
+	struct expect *x = shim_re_of(CALL_futimesat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, const struct timeval t[2]))shim_true(CALL_futimesat))(dirfd, path, t);
+	(void)dirfd;
+	(void)path;
+	(void)t;
+	if (x->ret >= 0)
+		return ((int (*)(int dirfd, const char *path, const struct timeval t[2]))shim_true(CALL_futimesat))(dirfd, path, t);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_futimens(int fd, const struct timespec t[2])
+{
+	struct expect *x = shim_re_of(CALL_futimens);
+	if (!x)
+		return ((int (*)(int fd, const struct timespec t[2]))shim_true(CALL_futimens))(fd, t);
+	(void)fd;
+	(void)t;
+	if (x->ret >= 0)
+		return ((int (*)(int fd, const struct timespec t[2]))shim_true(CALL_futimens))(fd, t);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_utimensat(int dirfd, const char *path, const struct timespec t[2], int flags)
+{
+	struct expect *x = shim_re_of(CALL_utimensat);
+	if (!x)
+		return ((int (*)(int dirfd, const char *path, const struct timespec t[2], int flags))shim_true(CALL_utimensat))(dirfd, path, t, flags);
+	(void)dirfd;
+	(void)path;
+	(void)t;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(int dirfd, const char *path, const struct timespec t[2], int flags))shim_true(CALL_utimensat))(dirfd, path, t, flags);
+	return (int)shim_re_ret(x);
+}
+
+static ssize_t zfeed_getxattr(const char *path, const char *name, void *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_getxattr);
+	if (!x)
+		return ((ssize_t (*)(const char *path, const char *name, void *buf, size_t n))shim_true(CALL_getxattr))(path, name, buf, n);
+	(void)path;
+	(void)name;
+	(void)buf;
+	(void)n;
+	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, const char *name, void *buf, size_t n))shim_true(CALL_getxattr))(path, name, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static int zfeed_setxattr(const char *path, const char *name, const void *buf, size_t n, int flags)
+{
+	struct expect *x = shim_re_of(CALL_setxattr);
+	if (!x)
+		return ((int (*)(const char *path, const char *name, const void *buf, size_t n, int flags))shim_true(CALL_setxattr))(path, name, buf, n, flags);
+	(void)path;
+	(void)name;
+	(void)buf;
+	(void)n;
+	(void)flags;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(const char *path, const char *name, const void *buf, size_t n, int flags))shim_true(CALL_setxattr))(path, name, buf, n, flags);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static ssize_t zfeed_listxattr(const char *path, char *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_listxattr);
+	if (!x)
+		return ((ssize_t (*)(const char *path, char *buf, size_t n))shim_true(CALL_listxattr))(path, buf, n);
+	(void)path;
+	(void)buf;
+	(void)n;
+	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, char *buf, size_t n))shim_true(CALL_listxattr))(path, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static int zfeed_removexattr(const char *path, const char *name)
+{
+	struct expect *x = shim_re_of(CALL_removexattr);
+	if (!x)
+		return ((int (*)(const char *path, const char *name))shim_true(CALL_removexattr))(path, name);
+	(void)path;
+	(void)name;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(const char *path, const char *name))shim_true(CALL_removexattr))(path, name);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static ssize_t zfeed_lgetxattr(const char *path, const char *name, void *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_lgetxattr);
+	if (!x)
+		return ((ssize_t (*)(const char *path, const char *name, void *buf, size_t n))shim_true(CALL_lgetxattr))(path, name, buf, n);
+	(void)path;
+	(void)name;
+	(void)buf;
+	(void)n;
+	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, const char *name, void *buf, size_t n))shim_true(CALL_lgetxattr))(path, name, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static int zfeed_lsetxattr(const char *path, const char *name, const void *buf, size_t n, int flags)
+{
+	struct expect *x = shim_re_of(CALL_lsetxattr);
+	if (!x)
+		return ((int (*)(const char *path, const char *name, const void *buf, size_t n, int flags))shim_true(CALL_lsetxattr))(path, name, buf, n, flags);
+	(void)path;
+	(void)name;
+	(void)buf;
+	(void)n;
+	(void)flags;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(const char *path, const char *name, const void *buf, size_t n, int flags))shim_true(CALL_lsetxattr))(path, name, buf, n, flags);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static ssize_t zfeed_llistxattr(const char *path, char *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_llistxattr);
+	if (!x)
+		return ((ssize_t (*)(const char *path, char *buf, size_t n))shim_true(CALL_llistxattr))(path, buf, n);
+	(void)path;
+	(void)buf;
+	(void)n;
+	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, char *buf, size_t n))shim_true(CALL_llistxattr))(path, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static int zfeed_lremovexattr(const char *path, const char *name)
+{
+	struct expect *x = shim_re_of(CALL_lremovexattr);
+	if (!x)
+		return ((int (*)(const char *path, const char *name))shim_true(CALL_lremovexattr))(path, name);
+	(void)path;
+	(void)name;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(const char *path, const char *name))shim_true(CALL_lremovexattr))(path, name);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static ssize_t zfeed_fgetxattr(int fd, const char *name, void *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_fgetxattr);
+	if (!x)
+		return ((ssize_t (*)(int fd, const char *name, void *buf, size_t n))shim_true(CALL_fgetxattr))(fd, name, buf, n);
+	(void)fd;
+	(void)name;
+	(void)buf;
+	(void)n;
+	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(int fd, const char *name, void *buf, size_t n))shim_true(CALL_fgetxattr))(fd, name, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static int zfeed_fsetxattr(int fd, const char *name, const void *buf, size_t n, int flags)
+{
+	struct expect *x = shim_re_of(CALL_fsetxattr);
+	if (!x)
+		return ((int (*)(int fd, const char *name, const void *buf, size_t n, int flags))shim_true(CALL_fsetxattr))(fd, name, buf, n, flags);
+	(void)fd;
+	(void)name;
+	(void)buf;
+	(void)n;
+	(void)flags;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int fd, const char *name, const void *buf, size_t n, int flags))shim_true(CALL_fsetxattr))(fd, name, buf, n, flags);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static ssize_t zfeed_flistxattr(int fd, char *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_flistxattr);
+	if (!x)
+		return ((ssize_t (*)(int fd, char *buf, size_t n))shim_true(CALL_flistxattr))(fd, buf, n);
+	(void)fd;
+	(void)buf;
+	(void)n;
+	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(int fd, char *buf, size_t n))shim_true(CALL_flistxattr))(fd, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static int zfeed_fremovexattr(int fd, const char *name)
+{
+	struct expect *x = shim_re_of(CALL_fremovexattr);
+	if (!x)
+		return ((int (*)(int fd, const char *name))shim_true(CALL_fremovexattr))(fd, name);
+	(void)fd;
+	(void)name;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int fd, const char *name))shim_true(CALL_fremovexattr))(fd, name);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static long zfeed_telldir(DIR *d)
+{
+	struct expect *x = shim_re_of(CALL_telldir);
+	if (!x)
+		return ((long (*)(DIR *d))shim_true(CALL_telldir))(d);
+	(void)d;
+	return (long)x->ret;
+}
+
+static ssize_t zfeed_getdents64(int fd, void *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_getdents64);
+	if (!x)
+		return ((ssize_t (*)(int fd, void *buf, size_t n))shim_true(CALL_getdents64))(fd, buf, n);
+	(void)fd;
+	(void)buf;
+	(void)n;
+	if (x->ret > 0 && (!x->data || x->data_len != (u64)x->ret || x->data_len > n)) return ((ssize_t (*)(int fd, void *buf, size_t n))shim_true(CALL_getdents64))(fd, buf, n);
+	feed_data(x, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static int zfeed_msync(void *addr, size_t n, int flags)
+{
+	struct expect *x = shim_re_of(CALL_msync);
+	if (!x)
+		return ((int (*)(void *addr, size_t n, int flags))shim_true(CALL_msync))(addr, n, flags);
+	(void)addr;
+	(void)n;
+	(void)flags;
+	if (x->ret >= 0)
+		return ((int (*)(void *addr, size_t n, int flags))shim_true(CALL_msync))(addr, n, flags);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_madvise(void *addr, size_t n, int advice)
+{
+	struct expect *x = shim_re_of(CALL_madvise);
+	if (!x)
+		return ((int (*)(void *addr, size_t n, int advice))shim_true(CALL_madvise))(addr, n, advice);
+	(void)addr;
+	(void)n;
+	(void)advice;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(void *addr, size_t n, int advice))shim_true(CALL_madvise))(addr, n, advice);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_posix_madvise(void *addr, size_t n, int advice)
+{
+	struct expect *x = shim_re_of(CALL_posix_madvise);
+	if (!x)
+		return ((int (*)(void *addr, size_t n, int advice))shim_true(CALL_posix_madvise))(addr, n, advice);
+	(void)addr;
+	(void)n;
+	(void)advice;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(void *addr, size_t n, int advice))shim_true(CALL_posix_madvise))(addr, n, advice);
+		errno = was;
+	}
+	return (int)x->ret;
+}
+
+static ssize_t zfeed__IO_file_write(FILE *fp, const void *buf, ssize_t n)
+{
+	struct expect *x = shim_re_of(CALL__IO_file_write);
+	if (!x)
+		return ((ssize_t (*)(FILE *fp, const void *buf, ssize_t n))shim_true(CALL__IO_file_write))(fp, buf, n);
+	(void)fp;
+	(void)buf;
+	(void)n;
+	if (x->ret >= 0)
+		return ((ssize_t (*)(FILE *fp, const void *buf, ssize_t n))shim_true(CALL__IO_file_write))(fp, buf, n);
+	return (ssize_t)shim_re_ret(x);
+}
+
+static off_t zfeed__IO_file_seek(FILE *fp, off_t off, int whence)
+{
+	struct expect *x = shim_re_of(CALL__IO_file_seek);
+	if (!x)
+		return ((off_t (*)(FILE *fp, off_t off, int whence))shim_true(CALL__IO_file_seek))(fp, off, whence);
+	(void)fp;
+	(void)off;
+	(void)whence;
+	if (x->ret >= 0)
+		return ((off_t (*)(FILE *fp, off_t off, int whence))shim_true(CALL__IO_file_seek))(fp, off, whence);
+	return (off_t)shim_re_ret(x);
+}
+
+static int zfeed__IO_file_close(FILE *fp)
+{
+	struct expect *x = shim_re_of(CALL__IO_file_close);
+	if (!x)
+		return ((int (*)(FILE *fp))shim_true(CALL__IO_file_close))(fp);
+	(void)fp;
+	if (x->ret >= 0)
+		return ((int (*)(FILE *fp))shim_true(CALL__IO_file_close))(fp);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed__IO_file_stat(FILE *fp, void *st)
+{
+	struct expect *x = shim_re_of(CALL__IO_file_stat);
+	if (!x)
+		return ((int (*)(FILE *fp, void *st))shim_true(CALL__IO_file_stat))(fp, st);
+	(void)fp;
+	(void)st;
+	if (x->ret >= 0)
+		return ((int (*)(FILE *fp, void *st))shim_true(CALL__IO_file_stat))(fp, st);
+	return (int)shim_re_ret(x);
+}
+
+static pid_t zfeed_wait(int *st)
 {
 	struct expect *x = shim_re_of(CALL_wait);
 	if (!x)
@@ -13,7 +2164,7 @@ static pid_t feed_wait(int *st)
 	return (pid_t)shim_re_ret(x);
 }
 
-static pid_t feed_waitpid(pid_t pid, int *st, int options)
+static pid_t zfeed_waitpid(pid_t pid, int *st, int options)
 {
 	struct expect *x = shim_re_of(CALL_waitpid);
 	if (!x)
@@ -26,7 +2177,7 @@ static pid_t feed_waitpid(pid_t pid, int *st, int options)
 	return (pid_t)shim_re_ret(x);
 }
 
-static pid_t feed___wait(int *st)
+static pid_t zfeed___wait(int *st)
 {
 	struct expect *x = shim_re_of(CALL___wait);
 	if (!x)
@@ -37,7 +2188,7 @@ static pid_t feed___wait(int *st)
 	return (pid_t)shim_re_ret(x);
 }
 
-static pid_t feed___waitpid(pid_t pid, int *st, int options)
+static pid_t zfeed___waitpid(pid_t pid, int *st, int options)
 {
 	struct expect *x = shim_re_of(CALL___waitpid);
 	if (!x)
@@ -50,7 +2201,7 @@ static pid_t feed___waitpid(pid_t pid, int *st, int options)
 	return (pid_t)shim_re_ret(x);
 }
 
-static int feed_clock_gettime(clockid_t clk, struct timespec *ts)
+static int zfeed_clock_gettime(clockid_t clk, struct timespec *ts)
 {
 	struct expect *x = shim_re_of(CALL_clock_gettime);
 	if (!x)
@@ -61,7 +2212,7 @@ static int feed_clock_gettime(clockid_t clk, struct timespec *ts)
 	return (int)shim_re_ret(x);
 }
 
-static time_t feed_time(time_t *t)
+static time_t zfeed_time(time_t *t)
 {
 	struct expect *x = shim_re_of(CALL_time);
 	if (!x)
@@ -71,7 +2222,7 @@ static time_t feed_time(time_t *t)
 	return (time_t)x->ret;
 }
 
-static int feed_gettimeofday(struct timeval *restrict tv, void *restrict tz)
+static int zfeed_gettimeofday(struct timeval *restrict tv, void *restrict tz)
 {
 	struct expect *x = shim_re_of(CALL_gettimeofday);
 	if (!x)
@@ -82,7 +2233,7 @@ static int feed_gettimeofday(struct timeval *restrict tv, void *restrict tz)
 	return (int)shim_re_ret(x);
 }
 
-static int feed___gettimeofday(struct timeval *restrict tv, void *restrict tz)
+static int zfeed___gettimeofday(struct timeval *restrict tv, void *restrict tz)
 {
 	struct expect *x = shim_re_of(CALL___gettimeofday);
 	if (!x)
@@ -93,7 +2244,7 @@ static int feed___gettimeofday(struct timeval *restrict tv, void *restrict tz)
 	return (int)shim_re_ret(x);
 }
 
-static int feed_clock_getres(clockid_t clk, struct timespec *ts)
+static int zfeed_clock_getres(clockid_t clk, struct timespec *ts)
 {
 	struct expect *x = shim_re_of(CALL_clock_getres);
 	if (!x)
@@ -104,7 +2255,27 @@ static int feed_clock_getres(clockid_t clk, struct timespec *ts)
 	return (int)shim_re_ret(x);
 }
 
-static clock_t feed_clock(void)
+static int zfeed_clock_settime(clockid_t clk, const struct timespec *ts)
+{
+	struct expect *x = shim_re_of(CALL_clock_settime);
+	if (!x)
+		return ((int (*)(clockid_t clk, const struct timespec *ts))shim_true(CALL_clock_settime))(clk, ts);
+	(void)clk;
+	(void)ts;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_settimeofday(const struct timeval *tv, const struct timezone *tz)
+{
+	struct expect *x = shim_re_of(CALL_settimeofday);
+	if (!x)
+		return ((int (*)(const struct timeval *tv, const struct timezone *tz))shim_true(CALL_settimeofday))(tv, tz);
+	(void)tv;
+	(void)tz;
+	return (int)shim_re_ret(x);
+}
+
+static clock_t zfeed_clock(void)
 {
 	struct expect *x = shim_re_of(CALL_clock);
 	if (!x)
@@ -112,7 +2283,28 @@ static clock_t feed_clock(void)
 	return (clock_t)x->ret;
 }
 
-static int feed_timespec_get(struct timespec *ts, int base)
+static clock_t zfeed_times(struct tms *buf)
+{
+	struct expect *x = shim_re_of(CALL_times);
+	if (!x)
+		return ((clock_t (*)(struct tms *buf))shim_true(CALL_times))(buf);
+	(void)buf;
+	feed_tms(x, buf);
+	return (clock_t)x->ret;
+}
+
+static int zfeed_getrusage(__rusage_who_t who, struct rusage *usage)
+{
+	struct expect *x = shim_re_of(CALL_getrusage);
+	if (!x)
+		return ((int (*)(__rusage_who_t who, struct rusage *usage))shim_true(CALL_getrusage))(who, usage);
+	(void)who;
+	(void)usage;
+	feed_rusage(x, usage);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_timespec_get(struct timespec *ts, int base)
 {
 	struct expect *x = shim_re_of(CALL_timespec_get);
 	if (!x)
@@ -123,7 +2315,7 @@ static int feed_timespec_get(struct timespec *ts, int base)
 	return (int)x->ret;
 }
 
-static int feed_timespec_getres(struct timespec *ts, int base)
+static int zfeed_timespec_getres(struct timespec *ts, int base)
 {
 	struct expect *x = shim_re_of(CALL_timespec_getres);
 	if (!x)
@@ -134,7 +2326,97 @@ static int feed_timespec_getres(struct timespec *ts, int base)
 	return (int)x->ret;
 }
 
-static unsigned int feed_sleep(unsigned int seconds)
+static int zfeed_ftime(struct timeb *tb)
+{
+	struct expect *x = shim_re_of(CALL_ftime);
+	if (!x)
+		return ((int (*)(struct timeb *tb))shim_true(CALL_ftime))(tb);
+	(void)tb;
+	if (x->ret == 0) { tb->time = (time_t)(x->f1 / 1000);
+	tb->millitm = (unsigned short)(x->f1 % 1000);
+	tb->timezone = tb->dstflag = 0;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_adjtime(const struct timeval *delta, struct timeval *old)
+{
+	struct expect *x = shim_re_of(CALL_adjtime);
+	if (!x)
+		return ((int (*)(const struct timeval *delta, struct timeval *old))shim_true(CALL_adjtime))(delta, old);
+	(void)delta;
+	(void)old;
+	feed_timeval(x->ret == 0, old, x->f2);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_adjtimex(struct timex *tx)
+{
+	struct expect *x = shim_re_of(CALL_adjtimex);
+	if (!x)
+		return ((int (*)(struct timex *tx))shim_true(CALL_adjtimex))(tx);
+	(void)tx;
+	feed_timex(x, tx, x->f2);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___adjtimex(struct timex *tx)
+{
+	struct expect *x = shim_re_of(CALL___adjtimex);
+	if (!x)
+		return ((int (*)(struct timex *tx))shim_true(CALL___adjtimex))(tx);
+	(void)tx;
+	feed_timex(x, tx, x->f2);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_ntp_adjtime(struct timex *tx)
+{
+	struct expect *x = shim_re_of(CALL_ntp_adjtime);
+	if (!x)
+		return ((int (*)(struct timex *tx))shim_true(CALL_ntp_adjtime))(tx);
+	(void)tx;
+	feed_timex(x, tx, x->f2);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_clock_adjtime(clockid_t clk, struct timex *tx)
+{
+	struct expect *x = shim_re_of(CALL_clock_adjtime);
+	if (!x)
+		return ((int (*)(clockid_t clk, struct timex *tx))shim_true(CALL_clock_adjtime))(clk, tx);
+	(void)clk;
+	(void)tx;
+	feed_timex(x, tx, x->f2);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_ntp_gettime(struct ntptimeval *tv)
+{
+	struct expect *x = shim_re_of(CALL_ntp_gettime);
+	if (!x)
+		return ((int (*)(struct ntptimeval *tv))shim_true(CALL_ntp_gettime))(tv);
+	(void)tv;
+	feed_timeval(x->ret >= 0, &tv->time, x->f1);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_ntp_gettimex(struct ntptimeval *tv)
+{
+	struct expect *x = shim_re_of(CALL_ntp_gettimex);
+	if (!x)
+		return ((int (*)(struct ntptimeval *tv))shim_true(CALL_ntp_gettimex))(tv);
+	(void)tv;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(struct ntptimeval *tv))shim_true(CALL_ntp_gettimex))(tv);
+		errno = was;
+	}
+	feed_timeval(x->ret >= 0, &tv->time, x->f1);
+	return (int)shim_re_ret(x);
+}
+
+static unsigned int zfeed_sleep(unsigned int seconds)
 {
 	struct expect *x = shim_re_of(CALL_sleep);
 	if (!x)
@@ -144,7 +2426,7 @@ static unsigned int feed_sleep(unsigned int seconds)
 	return (unsigned int)x->ret;
 }
 
-static int feed_usleep(useconds_t us)
+static int zfeed_usleep(useconds_t us)
 {
 	struct expect *x = shim_re_of(CALL_usleep);
 	if (!x)
@@ -154,7 +2436,7 @@ static int feed_usleep(useconds_t us)
 	return (int)shim_re_ret(x);
 }
 
-static int feed_nanosleep(const struct timespec *ts, struct timespec *left)
+static int zfeed_nanosleep(const struct timespec *ts, struct timespec *left)
 {
 	struct expect *x = shim_re_of(CALL_nanosleep);
 	if (!x)
@@ -166,7 +2448,7 @@ static int feed_nanosleep(const struct timespec *ts, struct timespec *left)
 	return (int)shim_re_ret(x);
 }
 
-static int feed___nanosleep(const struct timespec *ts, struct timespec *left)
+static int zfeed___nanosleep(const struct timespec *ts, struct timespec *left)
 {
 	struct expect *x = shim_re_of(CALL___nanosleep);
 	if (!x)
@@ -178,7 +2460,7 @@ static int feed___nanosleep(const struct timespec *ts, struct timespec *left)
 	return (int)shim_re_ret(x);
 }
 
-static int feed_clock_nanosleep(clockid_t clk, int flags, const struct timespec *ts, struct timespec *left)
+static int zfeed_clock_nanosleep(clockid_t clk, int flags, const struct timespec *ts, struct timespec *left)
 {
 	struct expect *x = shim_re_of(CALL_clock_nanosleep);
 	if (!x)
@@ -192,7 +2474,62 @@ static int feed_clock_nanosleep(clockid_t clk, int flags, const struct timespec 
 	return (int)x->ret;
 }
 
-static int feed_timer_getoverrun(timer_t id)
+static unsigned int zfeed_alarm(unsigned int seconds)
+{
+	struct expect *x = shim_re_of(CALL_alarm);
+	if (!x)
+		return ((unsigned int (*)(unsigned int seconds))shim_true(CALL_alarm))(seconds);
+	(void)seconds;
+	return (unsigned int)x->ret;
+}
+
+static useconds_t zfeed_ualarm(useconds_t us, useconds_t interval)
+{
+	struct expect *x = shim_re_of(CALL_ualarm);
+	if (!x)
+		return ((useconds_t (*)(useconds_t us, useconds_t interval))shim_true(CALL_ualarm))(us, interval);
+	(void)us;
+	(void)interval;
+	return (useconds_t)x->ret;
+}
+
+static int zfeed_setitimer(__itimer_which_t which, const struct itimerval *restrict set, struct itimerval *restrict old)
+{
+	struct expect *x = shim_re_of(CALL_setitimer);
+	if (!x)
+		return ((int (*)(__itimer_which_t which, const struct itimerval *restrict set, struct itimerval *restrict old))shim_true(CALL_setitimer))(which, set, old);
+	(void)which;
+	(void)set;
+	(void)old;
+	feed_itimerval(x, old);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_getitimer(__itimer_which_t which, struct itimerval *cur)
+{
+	struct expect *x = shim_re_of(CALL_getitimer);
+	if (!x)
+		return ((int (*)(__itimer_which_t which, struct itimerval *cur))shim_true(CALL_getitimer))(which, cur);
+	(void)which;
+	(void)cur;
+	feed_timeval(x->ret == 0, &cur->it_value, x->f2);
+	feed_timeval(x->ret == 0, &cur->it_interval, x->f3);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_timer_gettime(timer_t id, struct itimerspec *cur)
+{
+	struct expect *x = shim_re_of(CALL_timer_gettime);
+	if (!x)
+		return ((int (*)(timer_t id, struct itimerspec *cur))shim_true(CALL_timer_gettime))(id, cur);
+	(void)id;
+	(void)cur;
+	feed_timespec(x->ret == 0, &cur->it_value, x->f1);
+	feed_timespec(x->ret == 0, &cur->it_interval, x->f2);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_timer_getoverrun(timer_t id)
 {
 	struct expect *x = shim_re_of(CALL_timer_getoverrun);
 	if (!x)
@@ -201,47 +2538,7 @@ static int feed_timer_getoverrun(timer_t id)
 	return (int)shim_re_ret(x);
 }
 
-static int feed_rand(void)
-{
-	struct expect *x = shim_re_of(CALL_rand);
-	if (!x)
-		return ((int (*)(void))shim_true(CALL_rand))();
-	return (int)x->ret;
-}
-
-static long int feed_random(void)
-{
-	struct expect *x = shim_re_of(CALL_random);
-	if (!x)
-		return ((long int (*)(void))shim_true(CALL_random))();
-	return (long int)x->ret;
-}
-
-static double feed_drand48(void)
-{
-	struct expect *x = shim_re_of(CALL_drand48);
-	if (!x)
-		return ((double (*)(void))shim_true(CALL_drand48))();
-	return feed_double(x->f1);
-}
-
-static long int feed_lrand48(void)
-{
-	struct expect *x = shim_re_of(CALL_lrand48);
-	if (!x)
-		return ((long int (*)(void))shim_true(CALL_lrand48))();
-	return (long int)x->ret;
-}
-
-static long int feed_mrand48(void)
-{
-	struct expect *x = shim_re_of(CALL_mrand48);
-	if (!x)
-		return ((long int (*)(void))shim_true(CALL_mrand48))();
-	return (long int)x->ret;
-}
-
-static ssize_t feed_getrandom(void *buf, size_t n, unsigned int flags)
+static ssize_t zfeed_getrandom(void *buf, size_t n, unsigned int flags)
 {
 	struct expect *x = shim_re_of(CALL_getrandom);
 	if (!x)
@@ -253,7 +2550,7 @@ static ssize_t feed_getrandom(void *buf, size_t n, unsigned int flags)
 	return (ssize_t)shim_re_ret(x);
 }
 
-static int feed_getentropy(void *buf, size_t n)
+static int zfeed_getentropy(void *buf, size_t n)
 {
 	struct expect *x = shim_re_of(CALL_getentropy);
 	if (!x)
@@ -264,7 +2561,7 @@ static int feed_getentropy(void *buf, size_t n)
 	return (int)shim_re_ret(x);
 }
 
-static uint32_t feed_arc4random(void)
+static uint32_t zfeed_arc4random(void)
 {
 	struct expect *x = shim_re_of(CALL_arc4random);
 	if (!x)
@@ -272,7 +2569,7 @@ static uint32_t feed_arc4random(void)
 	return (uint32_t)x->ret;
 }
 
-static void feed_arc4random_buf(void *buf, size_t n)
+static void zfeed_arc4random_buf(void *buf, size_t n)
 {
 	struct expect *x = shim_re_of(CALL_arc4random_buf);
 	if (!x)
@@ -284,7 +2581,7 @@ static void feed_arc4random_buf(void *buf, size_t n)
 	}
 }
 
-static uint32_t feed_arc4random_uniform(uint32_t bound)
+static uint32_t zfeed_arc4random_uniform(uint32_t bound)
 {
 	struct expect *x = shim_re_of(CALL_arc4random_uniform);
 	if (!x)
@@ -293,7 +2590,7 @@ static uint32_t feed_arc4random_uniform(uint32_t bound)
 	return (uint32_t)x->ret;
 }
 
-static long int feed_sysconf(int name)
+static long int zfeed_sysconf(int name)
 {
 	struct expect *x = shim_re_of(CALL_sysconf);
 	if (!x)
@@ -302,7 +2599,7 @@ static long int feed_sysconf(int name)
 	return (long int)x->ret;
 }
 
-static long int feed___sysconf(int name)
+static long int zfeed___sysconf(int name)
 {
 	struct expect *x = shim_re_of(CALL___sysconf);
 	if (!x)
@@ -311,7 +2608,7 @@ static long int feed___sysconf(int name)
 	return (long int)x->ret;
 }
 
-static int feed_get_nprocs(void)
+static int zfeed_get_nprocs(void)
 {
 	struct expect *x = shim_re_of(CALL_get_nprocs);
 	if (!x)
@@ -319,7 +2616,7 @@ static int feed_get_nprocs(void)
 	return (int)x->ret;
 }
 
-static int feed_get_nprocs_conf(void)
+static int zfeed_get_nprocs_conf(void)
 {
 	struct expect *x = shim_re_of(CALL_get_nprocs_conf);
 	if (!x)
@@ -327,7 +2624,7 @@ static int feed_get_nprocs_conf(void)
 	return (int)x->ret;
 }
 
-static long int feed_get_phys_pages(void)
+static long int zfeed_get_phys_pages(void)
 {
 	struct expect *x = shim_re_of(CALL_get_phys_pages);
 	if (!x)
@@ -335,7 +2632,7 @@ static long int feed_get_phys_pages(void)
 	return (long int)x->ret;
 }
 
-static long int feed_get_avphys_pages(void)
+static long int zfeed_get_avphys_pages(void)
 {
 	struct expect *x = shim_re_of(CALL_get_avphys_pages);
 	if (!x)
@@ -343,7 +2640,7 @@ static long int feed_get_avphys_pages(void)
 	return (long int)x->ret;
 }
 
-static int feed_getpagesize(void)
+static int zfeed_getpagesize(void)
 {
 	struct expect *x = shim_re_of(CALL_getpagesize);
 	if (!x)
@@ -351,7 +2648,7 @@ static int feed_getpagesize(void)
 	return (int)x->ret;
 }
 
-static int feed___getpagesize(void)
+static int zfeed___getpagesize(void)
 {
 	struct expect *x = shim_re_of(CALL___getpagesize);
 	if (!x)
@@ -359,7 +2656,84 @@ static int feed___getpagesize(void)
 	return (int)x->ret;
 }
 
-static long int feed_gethostid(void)
+static int zfeed_sysinfo(struct sysinfo *info)
+{
+	struct expect *x = shim_re_of(CALL_sysinfo);
+	if (!x)
+		return ((int (*)(struct sysinfo *info))shim_true(CALL_sysinfo))(info);
+	(void)info;
+	feed_sysinfo(x, info);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_getloadavg(double loads[], int n)
+{
+	struct expect *x = shim_re_of(CALL_getloadavg);
+	if (!x)
+		return ((int (*)(double loads[], int n))shim_true(CALL_getloadavg))(loads, n);
+	(void)loads;
+	(void)n;
+	feed_loads(x, loads, n);
+	return (int)x->ret;
+}
+
+static int zfeed_uname(struct utsname *name)
+{
+	struct expect *x = shim_re_of(CALL_uname);
+	if (!x)
+		return ((int (*)(struct utsname *name))shim_true(CALL_uname))(name);
+	(void)name;
+	feed_utsname(x, name);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_gethostname(char *name, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_gethostname);
+	if (!x)
+		return ((int (*)(char *name, size_t n))shim_true(CALL_gethostname))(name, n);
+	(void)name;
+	(void)n;
+	feed_name(x, name, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___gethostname_chk(char *name, size_t n, size_t space)
+{
+	struct expect *x = shim_re_of(CALL___gethostname_chk);
+	if (!x)
+		return ((int (*)(char *name, size_t n, size_t space))shim_true(CALL___gethostname_chk))(name, n, space);
+	(void)name;
+	(void)n;
+	(void)space;
+	feed_name(x, name, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_getdomainname(char *name, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_getdomainname);
+	if (!x)
+		return ((int (*)(char *name, size_t n))shim_true(CALL_getdomainname))(name, n);
+	(void)name;
+	(void)n;
+	feed_name(x, name, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___getdomainname_chk(char *name, size_t n, size_t space)
+{
+	struct expect *x = shim_re_of(CALL___getdomainname_chk);
+	if (!x)
+		return ((int (*)(char *name, size_t n, size_t space))shim_true(CALL___getdomainname_chk))(name, n, space);
+	(void)name;
+	(void)n;
+	(void)space;
+	feed_name(x, name, n);
+	return (int)shim_re_ret(x);
+}
+
+static long int zfeed_gethostid(void)
 {
 	struct expect *x = shim_re_of(CALL_gethostid);
 	if (!x)
@@ -367,7 +2741,7 @@ static long int feed_gethostid(void)
 	return (long int)x->ret;
 }
 
-static int feed_getdtablesize(void)
+static int zfeed_getdtablesize(void)
 {
 	struct expect *x = shim_re_of(CALL_getdtablesize);
 	if (!x)
@@ -375,7 +2749,7 @@ static int feed_getdtablesize(void)
 	return (int)x->ret;
 }
 
-static int feed_sched_getcpu(void)
+static int zfeed_sched_getcpu(void)
 {
 	struct expect *x = shim_re_of(CALL_sched_getcpu);
 	if (!x)
@@ -383,7 +2757,7 @@ static int feed_sched_getcpu(void)
 	return (int)shim_re_ret(x);
 }
 
-static int feed_getcpu(unsigned int *cpu, unsigned int *node)
+static int zfeed_getcpu(unsigned int *cpu, unsigned int *node)
 {
 	struct expect *x = shim_re_of(CALL_getcpu);
 	if (!x)
@@ -395,7 +2769,100 @@ static int feed_getcpu(unsigned int *cpu, unsigned int *node)
 	return (int)shim_re_ret(x);
 }
 
-static int feed_sched_getscheduler(pid_t pid)
+static int zfeed_sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)
+{
+	struct expect *x = shim_re_of(CALL_sched_getaffinity);
+	if (!x)
+		return ((int (*)(pid_t pid, size_t n, cpu_set_t *set))shim_true(CALL_sched_getaffinity))(pid, n, set);
+	(void)pid;
+	(void)n;
+	(void)set;
+	feed_cpus(x, set, n);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set)
+{
+	struct expect *x = shim_re_of(CALL_sched_setaffinity);
+	if (!x)
+		return ((int (*)(pid_t pid, size_t n, const cpu_set_t *set))shim_true(CALL_sched_setaffinity))(pid, n, set);
+	(void)pid;
+	(void)n;
+	(void)set;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(pid_t pid, size_t n, const cpu_set_t *set))shim_true(CALL_sched_setaffinity))(pid, n, set);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_pthread_getaffinity_np(pthread_t thread, size_t n, cpu_set_t *set)
+{
+	struct expect *x = shim_re_of(CALL_pthread_getaffinity_np);
+	if (!x)
+		return ((int (*)(pthread_t thread, size_t n, cpu_set_t *set))shim_true(CALL_pthread_getaffinity_np))(thread, n, set);
+	(void)thread;
+	(void)n;
+	(void)set;
+	feed_cpus(x, set, n);
+	return (int)x->ret;
+}
+
+static int zfeed_pthread_setaffinity_np(pthread_t thread, size_t n, const cpu_set_t *set)
+{
+	struct expect *x = shim_re_of(CALL_pthread_setaffinity_np);
+	if (!x)
+		return ((int (*)(pthread_t thread, size_t n, const cpu_set_t *set))shim_true(CALL_pthread_setaffinity_np))(thread, n, set);
+	(void)thread;
+	(void)n;
+	(void)set;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(pthread_t thread, size_t n, const cpu_set_t *set))shim_true(CALL_pthread_setaffinity_np))(thread, n, set);
+		errno = was;
+	}
+	return (int)x->ret;
+}
+
+static int zfeed_sched_getparam(pid_t pid, struct sched_param *p)
+{
+	struct expect *x = shim_re_of(CALL_sched_getparam);
+	if (!x)
+		return ((int (*)(pid_t pid, struct sched_param *p))shim_true(CALL_sched_getparam))(pid, p);
+	(void)pid;
+	(void)p;
+	if (x->ret == 0) p->sched_priority = (int)x->f2;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___sched_getparam(pid_t pid, struct sched_param *p)
+{
+	struct expect *x = shim_re_of(CALL___sched_getparam);
+	if (!x)
+		return ((int (*)(pid_t pid, struct sched_param *p))shim_true(CALL___sched_getparam))(pid, p);
+	(void)pid;
+	(void)p;
+	if (x->ret == 0) p->sched_priority = (int)x->f2;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_sched_setparam(pid_t pid, const struct sched_param *p)
+{
+	struct expect *x = shim_re_of(CALL_sched_setparam);
+	if (!x)
+		return ((int (*)(pid_t pid, const struct sched_param *p))shim_true(CALL_sched_setparam))(pid, p);
+	(void)pid;
+	(void)p;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(pid_t pid, const struct sched_param *p))shim_true(CALL_sched_setparam))(pid, p);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_sched_getscheduler(pid_t pid)
 {
 	struct expect *x = shim_re_of(CALL_sched_getscheduler);
 	if (!x)
@@ -404,7 +2871,7 @@ static int feed_sched_getscheduler(pid_t pid)
 	return (int)shim_re_ret(x);
 }
 
-static int feed___sched_getscheduler(pid_t pid)
+static int zfeed___sched_getscheduler(pid_t pid)
 {
 	struct expect *x = shim_re_of(CALL___sched_getscheduler);
 	if (!x)
@@ -413,7 +2880,50 @@ static int feed___sched_getscheduler(pid_t pid)
 	return (int)shim_re_ret(x);
 }
 
-static int feed_sched_get_priority_max(int policy)
+static int zfeed_sched_setscheduler(pid_t pid, int policy, const struct sched_param *p)
+{
+	struct expect *x = shim_re_of(CALL_sched_setscheduler);
+	if (!x)
+		return ((int (*)(pid_t pid, int policy, const struct sched_param *p))shim_true(CALL_sched_setscheduler))(pid, policy, p);
+	(void)pid;
+	(void)policy;
+	(void)p;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(pid_t pid, int policy, const struct sched_param *p))shim_true(CALL_sched_setscheduler))(pid, policy, p);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___sched_setscheduler(pid_t pid, int policy, const struct sched_param *p)
+{
+	struct expect *x = shim_re_of(CALL___sched_setscheduler);
+	if (!x)
+		return ((int (*)(pid_t pid, int policy, const struct sched_param *p))shim_true(CALL___sched_setscheduler))(pid, policy, p);
+	(void)pid;
+	(void)policy;
+	(void)p;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(pid_t pid, int policy, const struct sched_param *p))shim_true(CALL___sched_setscheduler))(pid, policy, p);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_sched_rr_get_interval(pid_t pid, struct timespec *ts)
+{
+	struct expect *x = shim_re_of(CALL_sched_rr_get_interval);
+	if (!x)
+		return ((int (*)(pid_t pid, struct timespec *ts))shim_true(CALL_sched_rr_get_interval))(pid, ts);
+	(void)pid;
+	(void)ts;
+	feed_timespec(x->ret == 0, ts, x->f2);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_sched_get_priority_max(int policy)
 {
 	struct expect *x = shim_re_of(CALL_sched_get_priority_max);
 	if (!x)
@@ -422,7 +2932,7 @@ static int feed_sched_get_priority_max(int policy)
 	return (int)shim_re_ret(x);
 }
 
-static int feed___sched_get_priority_max(int policy)
+static int zfeed___sched_get_priority_max(int policy)
 {
 	struct expect *x = shim_re_of(CALL___sched_get_priority_max);
 	if (!x)
@@ -431,7 +2941,7 @@ static int feed___sched_get_priority_max(int policy)
 	return (int)shim_re_ret(x);
 }
 
-static int feed_sched_get_priority_min(int policy)
+static int zfeed_sched_get_priority_min(int policy)
 {
 	struct expect *x = shim_re_of(CALL_sched_get_priority_min);
 	if (!x)
@@ -440,7 +2950,7 @@ static int feed_sched_get_priority_min(int policy)
 	return (int)shim_re_ret(x);
 }
 
-static int feed___sched_get_priority_min(int policy)
+static int zfeed___sched_get_priority_min(int policy)
 {
 	struct expect *x = shim_re_of(CALL___sched_get_priority_min);
 	if (!x)
@@ -449,7 +2959,7 @@ static int feed___sched_get_priority_min(int policy)
 	return (int)shim_re_ret(x);
 }
 
-static int feed_getpriority(__priority_which_t which, id_t who)
+static int zfeed_getpriority(__priority_which_t which, id_t who)
 {
 	struct expect *x = shim_re_of(CALL_getpriority);
 	if (!x)
@@ -459,7 +2969,125 @@ static int feed_getpriority(__priority_which_t which, id_t who)
 	return (int)x->ret;
 }
 
-static pid_t feed_getpid(void)
+static int zfeed_setpriority(__priority_which_t which, id_t who, int priority)
+{
+	struct expect *x = shim_re_of(CALL_setpriority);
+	if (!x)
+		return ((int (*)(__priority_which_t which, id_t who, int priority))shim_true(CALL_setpriority))(which, who, priority);
+	(void)which;
+	(void)who;
+	(void)priority;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(__priority_which_t which, id_t who, int priority))shim_true(CALL_setpriority))(which, who, priority);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_nice(int inc)
+{
+	struct expect *x = shim_re_of(CALL_nice);
+	if (!x)
+		return ((int (*)(int inc))shim_true(CALL_nice))(inc);
+	(void)inc;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(int inc))shim_true(CALL_nice))(inc);
+		errno = was;
+	}
+	return (int)x->ret;
+}
+
+static int zfeed_getrlimit(__rlimit_resource_t what, struct rlimit *lim)
+{
+	struct expect *x = shim_re_of(CALL_getrlimit);
+	if (!x)
+		return ((int (*)(__rlimit_resource_t what, struct rlimit *lim))shim_true(CALL_getrlimit))(what, lim);
+	(void)what;
+	(void)lim;
+	feed_limit(x, lim);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_getrlimit64(__rlimit_resource_t what, struct rlimit64 *lim)
+{
+	struct expect *x = shim_re_of(CALL_getrlimit64);
+	if (!x)
+		return ((int (*)(__rlimit_resource_t what, struct rlimit64 *lim))shim_true(CALL_getrlimit64))(what, lim);
+	(void)what;
+	(void)lim;
+	feed_limit(x, lim);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_setrlimit(__rlimit_resource_t what, const struct rlimit *lim)
+{
+	struct expect *x = shim_re_of(CALL_setrlimit);
+	if (!x)
+		return ((int (*)(__rlimit_resource_t what, const struct rlimit *lim))shim_true(CALL_setrlimit))(what, lim);
+	(void)what;
+	(void)lim;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(__rlimit_resource_t what, const struct rlimit *lim))shim_true(CALL_setrlimit))(what, lim);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_setrlimit64(__rlimit_resource_t what, const struct rlimit64 *lim)
+{
+	struct expect *x = shim_re_of(CALL_setrlimit64);
+	if (!x)
+		return ((int (*)(__rlimit_resource_t what, const struct rlimit64 *lim))shim_true(CALL_setrlimit64))(what, lim);
+	(void)what;
+	(void)lim;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(__rlimit_resource_t what, const struct rlimit64 *lim))shim_true(CALL_setrlimit64))(what, lim);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_prlimit(pid_t pid, __rlimit_resource_t what, const struct rlimit *set, struct rlimit *old)
+{
+	struct expect *x = shim_re_of(CALL_prlimit);
+	if (!x)
+		return ((int (*)(pid_t pid, __rlimit_resource_t what, const struct rlimit *set, struct rlimit *old))shim_true(CALL_prlimit))(pid, what, set, old);
+	(void)pid;
+	(void)what;
+	(void)set;
+	(void)old;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(pid_t pid, __rlimit_resource_t what, const struct rlimit *set, struct rlimit *old))shim_true(CALL_prlimit))(pid, what, set, old);
+		errno = was;
+	}
+	feed_limits(x, old);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_prlimit64(pid_t pid, __rlimit_resource_t what, const struct rlimit64 *set, struct rlimit64 *old)
+{
+	struct expect *x = shim_re_of(CALL_prlimit64);
+	if (!x)
+		return ((int (*)(pid_t pid, __rlimit_resource_t what, const struct rlimit64 *set, struct rlimit64 *old))shim_true(CALL_prlimit64))(pid, what, set, old);
+	(void)pid;
+	(void)what;
+	(void)set;
+	(void)old;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(pid_t pid, __rlimit_resource_t what, const struct rlimit64 *set, struct rlimit64 *old))shim_true(CALL_prlimit64))(pid, what, set, old);
+		errno = was;
+	}
+	feed_limits(x, old);
+	return (int)shim_re_ret(x);
+}
+
+static pid_t zfeed_getpid(void)
 {
 	struct expect *x = shim_re_of(CALL_getpid);
 	if (!x)
@@ -467,7 +3095,7 @@ static pid_t feed_getpid(void)
 	return (pid_t)x->ret;
 }
 
-static pid_t feed___getpid(void)
+static pid_t zfeed___getpid(void)
 {
 	struct expect *x = shim_re_of(CALL___getpid);
 	if (!x)
@@ -475,7 +3103,7 @@ static pid_t feed___getpid(void)
 	return (pid_t)x->ret;
 }
 
-static pid_t feed_getppid(void)
+static pid_t zfeed_getppid(void)
 {
 	struct expect *x = shim_re_of(CALL_getppid);
 	if (!x)
@@ -483,7 +3111,7 @@ static pid_t feed_getppid(void)
 	return (pid_t)x->ret;
 }
 
-static pid_t feed_gettid(void)
+static pid_t zfeed_gettid(void)
 {
 	struct expect *x = shim_re_of(CALL_gettid);
 	if (!x)
@@ -491,7 +3119,7 @@ static pid_t feed_gettid(void)
 	return (pid_t)x->ret;
 }
 
-static pid_t feed_getpgrp(void)
+static pid_t zfeed_getpgrp(void)
 {
 	struct expect *x = shim_re_of(CALL_getpgrp);
 	if (!x)
@@ -499,7 +3127,7 @@ static pid_t feed_getpgrp(void)
 	return (pid_t)x->ret;
 }
 
-static uid_t feed_getuid(void)
+static uid_t zfeed_getuid(void)
 {
 	struct expect *x = shim_re_of(CALL_getuid);
 	if (!x)
@@ -507,7 +3135,7 @@ static uid_t feed_getuid(void)
 	return (uid_t)x->ret;
 }
 
-static uid_t feed_geteuid(void)
+static uid_t zfeed_geteuid(void)
 {
 	struct expect *x = shim_re_of(CALL_geteuid);
 	if (!x)
@@ -515,7 +3143,7 @@ static uid_t feed_geteuid(void)
 	return (uid_t)x->ret;
 }
 
-static gid_t feed_getgid(void)
+static gid_t zfeed_getgid(void)
 {
 	struct expect *x = shim_re_of(CALL_getgid);
 	if (!x)
@@ -523,7 +3151,7 @@ static gid_t feed_getgid(void)
 	return (gid_t)x->ret;
 }
 
-static gid_t feed_getegid(void)
+static gid_t zfeed_getegid(void)
 {
 	struct expect *x = shim_re_of(CALL_getegid);
 	if (!x)
@@ -531,7 +3159,7 @@ static gid_t feed_getegid(void)
 	return (gid_t)x->ret;
 }
 
-static pid_t feed_getpgid(pid_t pid)
+static pid_t zfeed_getpgid(pid_t pid)
 {
 	struct expect *x = shim_re_of(CALL_getpgid);
 	if (!x)
@@ -540,7 +3168,7 @@ static pid_t feed_getpgid(pid_t pid)
 	return (pid_t)shim_re_ret(x);
 }
 
-static pid_t feed___getpgid(pid_t pid)
+static pid_t zfeed___getpgid(pid_t pid)
 {
 	struct expect *x = shim_re_of(CALL___getpgid);
 	if (!x)
@@ -549,7 +3177,7 @@ static pid_t feed___getpgid(pid_t pid)
 	return (pid_t)shim_re_ret(x);
 }
 
-static pid_t feed_getsid(pid_t pid)
+static pid_t zfeed_getsid(pid_t pid)
 {
 	struct expect *x = shim_re_of(CALL_getsid);
 	if (!x)
@@ -653,6 +3281,12 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_semctl] = RE_TURN,
 	[CALL_msgget] = RE_TURN,
 	[CALL_shmdt] = RE_SKIP_F1,
+	[CALL_fcntl] = RE_TURN,
+	[CALL_fcntl64] = RE_TURN,
+	[CALL___fcntl] = RE_TURN,
+	[CALL_lockf] = RE_TURN,
+	[CALL_lockf64] = RE_TURN,
+	[CALL_flock] = RE_TURN,
 	[CALL_realpath] = RE_NESTS,
 	[CALL___realpath_chk] = RE_NESTS,
 	[CALL_canonicalize_file_name] = RE_NESTS,
@@ -661,8 +3295,15 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_get_current_dir_name] = RE_NESTS,
 	[CALL_opendir] = RE_NESTS,
 	[CALL_fdopendir] = RE_NESTS,
+	[CALL_closedir] = RE_NESTS,
+	[CALL_scandir] = RE_NESTS,
+	[CALL_scandir64] = RE_NESTS,
+	[CALL_scandirat] = RE_NESTS,
+	[CALL_scandirat64] = RE_NESTS,
+	[CALL_mmap] = RE_SKIP_RET,
+	[CALL_mmap64] = RE_SKIP_RET,
 	[CALL_munmap] = RE_SKIP_F1,
-	[CALL_mremap] = RE_SKIP_F1,
+	[CALL_mremap] = RE_SKIP_F1 | RE_SKIP_RET,
 	[CALL_msync] = RE_SKIP_F1,
 	[CALL_madvise] = RE_SKIP_F1,
 	[CALL_posix_madvise] = RE_SKIP_F1,
@@ -689,6 +3330,13 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_if_indextoname] = RE_NESTS,
 	[CALL_if_nameindex] = RE_NESTS,
 	[CALL_getifaddrs] = RE_NESTS,
+	[CALL_fopen] = RE_NESTS,
+	[CALL_fopen64] = RE_NESTS,
+	[CALL_fdopen] = RE_NESTS,
+	[CALL_freopen] = RE_NESTS,
+	[CALL_freopen64] = RE_NESTS,
+	[CALL_tmpfile] = RE_NESTS,
+	[CALL_tmpfile64] = RE_NESTS,
 	[CALL_fopencookie] = RE_NESTS | RE_TURN,
 	[CALL_fclose] = RE_NESTS | RE_TURN,
 	[CALL_fcloseall] = RE_NESTS | RE_TURN,
@@ -832,63 +3480,269 @@ const u16 shim_re_flags[CALLS_MAX] = {
 };
 
 static void *const zfeed[CALLS_MAX] = {
-	[CALL_wait] = (void *)feed_wait,
-	[CALL_waitpid] = (void *)feed_waitpid,
-	[CALL___wait] = (void *)feed___wait,
-	[CALL___waitpid] = (void *)feed___waitpid,
-	[CALL_clock_gettime] = (void *)feed_clock_gettime,
-	[CALL_time] = (void *)feed_time,
-	[CALL_gettimeofday] = (void *)feed_gettimeofday,
-	[CALL___gettimeofday] = (void *)feed___gettimeofday,
-	[CALL_clock_getres] = (void *)feed_clock_getres,
-	[CALL_clock] = (void *)feed_clock,
-	[CALL_timespec_get] = (void *)feed_timespec_get,
-	[CALL_timespec_getres] = (void *)feed_timespec_getres,
-	[CALL_sleep] = (void *)feed_sleep,
-	[CALL_usleep] = (void *)feed_usleep,
-	[CALL_nanosleep] = (void *)feed_nanosleep,
-	[CALL___nanosleep] = (void *)feed___nanosleep,
-	[CALL_clock_nanosleep] = (void *)feed_clock_nanosleep,
-	[CALL_timer_getoverrun] = (void *)feed_timer_getoverrun,
-	[CALL_rand] = (void *)feed_rand,
-	[CALL_random] = (void *)feed_random,
-	[CALL_drand48] = (void *)feed_drand48,
-	[CALL_lrand48] = (void *)feed_lrand48,
-	[CALL_mrand48] = (void *)feed_mrand48,
-	[CALL_getrandom] = (void *)feed_getrandom,
-	[CALL_getentropy] = (void *)feed_getentropy,
-	[CALL_arc4random] = (void *)feed_arc4random,
-	[CALL_arc4random_buf] = (void *)feed_arc4random_buf,
-	[CALL_arc4random_uniform] = (void *)feed_arc4random_uniform,
-	[CALL_sysconf] = (void *)feed_sysconf,
-	[CALL___sysconf] = (void *)feed___sysconf,
-	[CALL_get_nprocs] = (void *)feed_get_nprocs,
-	[CALL_get_nprocs_conf] = (void *)feed_get_nprocs_conf,
-	[CALL_get_phys_pages] = (void *)feed_get_phys_pages,
-	[CALL_get_avphys_pages] = (void *)feed_get_avphys_pages,
-	[CALL_getpagesize] = (void *)feed_getpagesize,
-	[CALL___getpagesize] = (void *)feed___getpagesize,
-	[CALL_gethostid] = (void *)feed_gethostid,
-	[CALL_getdtablesize] = (void *)feed_getdtablesize,
-	[CALL_sched_getcpu] = (void *)feed_sched_getcpu,
-	[CALL_getcpu] = (void *)feed_getcpu,
-	[CALL_sched_getscheduler] = (void *)feed_sched_getscheduler,
-	[CALL___sched_getscheduler] = (void *)feed___sched_getscheduler,
-	[CALL_sched_get_priority_max] = (void *)feed_sched_get_priority_max,
-	[CALL___sched_get_priority_max] = (void *)feed___sched_get_priority_max,
-	[CALL_sched_get_priority_min] = (void *)feed_sched_get_priority_min,
-	[CALL___sched_get_priority_min] = (void *)feed___sched_get_priority_min,
-	[CALL_getpriority] = (void *)feed_getpriority,
-	[CALL_getpid] = (void *)feed_getpid,
-	[CALL___getpid] = (void *)feed___getpid,
-	[CALL_getppid] = (void *)feed_getppid,
-	[CALL_gettid] = (void *)feed_gettid,
-	[CALL_getpgrp] = (void *)feed_getpgrp,
-	[CALL_getuid] = (void *)feed_getuid,
-	[CALL_geteuid] = (void *)feed_geteuid,
-	[CALL_getgid] = (void *)feed_getgid,
-	[CALL_getegid] = (void *)feed_getegid,
-	[CALL_getpgid] = (void *)feed_getpgid,
-	[CALL___getpgid] = (void *)feed___getpgid,
-	[CALL_getsid] = (void *)feed_getsid,
+	[CALL_write] = (void *)zfeed_write,
+	[CALL___write] = (void *)zfeed___write,
+	[CALL_pwrite] = (void *)zfeed_pwrite,
+	[CALL_pwrite64] = (void *)zfeed_pwrite64,
+	[CALL___pwrite64] = (void *)zfeed___pwrite64,
+	[CALL_writev] = (void *)zfeed_writev,
+	[CALL_pwritev] = (void *)zfeed_pwritev,
+	[CALL_pwritev64] = (void *)zfeed_pwritev64,
+	[CALL_pwritev2] = (void *)zfeed_pwritev2,
+	[CALL_pwritev64v2] = (void *)zfeed_pwritev64v2,
+	[CALL_lseek] = (void *)zfeed_lseek,
+	[CALL_lseek64] = (void *)zfeed_lseek64,
+	[CALL___lseek] = (void *)zfeed___lseek,
+	[CALL_fsync] = (void *)zfeed_fsync,
+	[CALL_fdatasync] = (void *)zfeed_fdatasync,
+	[CALL_syncfs] = (void *)zfeed_syncfs,
+	[CALL_sync] = (void *)zfeed_sync,
+	[CALL_sync_file_range] = (void *)zfeed_sync_file_range,
+	[CALL_ftruncate] = (void *)zfeed_ftruncate,
+	[CALL_ftruncate64] = (void *)zfeed_ftruncate64,
+	[CALL_truncate] = (void *)zfeed_truncate,
+	[CALL_truncate64] = (void *)zfeed_truncate64,
+	[CALL_fallocate] = (void *)zfeed_fallocate,
+	[CALL_fallocate64] = (void *)zfeed_fallocate64,
+	[CALL_posix_fadvise] = (void *)zfeed_posix_fadvise,
+	[CALL_posix_fadvise64] = (void *)zfeed_posix_fadvise64,
+	[CALL_readahead] = (void *)zfeed_readahead,
+	[CALL_sendfile] = (void *)zfeed_sendfile,
+	[CALL_sendfile64] = (void *)zfeed_sendfile64,
+	[CALL_copy_file_range] = (void *)zfeed_copy_file_range,
+	[CALL_splice] = (void *)zfeed_splice,
+	[CALL_tee] = (void *)zfeed_tee,
+	[CALL_vmsplice] = (void *)zfeed_vmsplice,
+	[CALL___open_2] = (void *)zfeed___open_2,
+	[CALL___open64_2] = (void *)zfeed___open64_2,
+	[CALL___openat_2] = (void *)zfeed___openat_2,
+	[CALL___openat64_2] = (void *)zfeed___openat64_2,
+	[CALL_creat] = (void *)zfeed_creat,
+	[CALL_creat64] = (void *)zfeed_creat64,
+	[CALL_memfd_create] = (void *)zfeed_memfd_create,
+	[CALL_shm_open] = (void *)zfeed_shm_open,
+	[CALL_shm_unlink] = (void *)zfeed_shm_unlink,
+	[CALL_name_to_handle_at] = (void *)zfeed_name_to_handle_at,
+	[CALL_open_by_handle_at] = (void *)zfeed_open_by_handle_at,
+	[CALL_posix_openpt] = (void *)zfeed_posix_openpt,
+	[CALL_getpt] = (void *)zfeed_getpt,
+	[CALL_inotify_init] = (void *)zfeed_inotify_init,
+	[CALL_inotify_init1] = (void *)zfeed_inotify_init1,
+	[CALL_inotify_add_watch] = (void *)zfeed_inotify_add_watch,
+	[CALL_inotify_rm_watch] = (void *)zfeed_inotify_rm_watch,
+	[CALL_close_range] = (void *)zfeed_close_range,
+	[CALL_dup] = (void *)zfeed_dup,
+	[CALL_dup2] = (void *)zfeed_dup2,
+	[CALL___dup2] = (void *)zfeed___dup2,
+	[CALL_dup3] = (void *)zfeed_dup3,
+	[CALL_isatty] = (void *)zfeed_isatty,
+	[CALL_ttyname] = (void *)zfeed_ttyname,
+	[CALL_ttyname_r] = (void *)zfeed_ttyname_r,
+	[CALL_tcgetattr] = (void *)zfeed_tcgetattr,
+	[CALL_tcsetattr] = (void *)zfeed_tcsetattr,
+	[CALL_tcdrain] = (void *)zfeed_tcdrain,
+	[CALL_tcflush] = (void *)zfeed_tcflush,
+	[CALL_tcflow] = (void *)zfeed_tcflow,
+	[CALL_tcsendbreak] = (void *)zfeed_tcsendbreak,
+	[CALL_tcgetpgrp] = (void *)zfeed_tcgetpgrp,
+	[CALL_tcsetpgrp] = (void *)zfeed_tcsetpgrp,
+	[CALL_grantpt] = (void *)zfeed_grantpt,
+	[CALL_unlockpt] = (void *)zfeed_unlockpt,
+	[CALL_openpty] = (void *)zfeed_openpty,
+	[CALL_rename] = (void *)zfeed_rename,
+	[CALL_renameat] = (void *)zfeed_renameat,
+	[CALL_renameat2] = (void *)zfeed_renameat2,
+	[CALL_link] = (void *)zfeed_link,
+	[CALL_linkat] = (void *)zfeed_linkat,
+	[CALL_symlink] = (void *)zfeed_symlink,
+	[CALL_symlinkat] = (void *)zfeed_symlinkat,
+	[CALL_unlink] = (void *)zfeed_unlink,
+	[CALL_unlinkat] = (void *)zfeed_unlinkat,
+	[CALL_remove] = (void *)zfeed_remove,
+	[CALL_rmdir] = (void *)zfeed_rmdir,
+	[CALL_mkdir] = (void *)zfeed_mkdir,
+	[CALL_mkdirat] = (void *)zfeed_mkdirat,
+	[CALL_mknod] = (void *)zfeed_mknod,
+	[CALL_mknodat] = (void *)zfeed_mknodat,
+	[CALL_mkfifo] = (void *)zfeed_mkfifo,
+	[CALL_mkfifoat] = (void *)zfeed_mkfifoat,
+	[CALL___xmknod] = (void *)zfeed___xmknod,
+	[CALL___xmknodat] = (void *)zfeed___xmknodat,
+	[CALL_readlink] = (void *)zfeed_readlink,
+	[CALL_readlinkat] = (void *)zfeed_readlinkat,
+	[CALL___readlink_chk] = (void *)zfeed___readlink_chk,
+	[CALL___readlinkat_chk] = (void *)zfeed___readlinkat_chk,
+	[CALL_realpath] = (void *)zfeed_realpath,
+	[CALL___realpath_chk] = (void *)zfeed___realpath_chk,
+	[CALL_canonicalize_file_name] = (void *)zfeed_canonicalize_file_name,
+	[CALL_chdir] = (void *)zfeed_chdir,
+	[CALL_fchdir] = (void *)zfeed_fchdir,
+	[CALL_chroot] = (void *)zfeed_chroot,
+	[CALL_getcwd] = (void *)zfeed_getcwd,
+	[CALL___getcwd_chk] = (void *)zfeed___getcwd_chk,
+	[CALL_get_current_dir_name] = (void *)zfeed_get_current_dir_name,
+	[CALL_stat] = (void *)zfeed_stat,
+	[CALL_stat64] = (void *)zfeed_stat64,
+	[CALL_lstat] = (void *)zfeed_lstat,
+	[CALL_lstat64] = (void *)zfeed_lstat64,
+	[CALL_fstat] = (void *)zfeed_fstat,
+	[CALL_fstat64] = (void *)zfeed_fstat64,
+	[CALL_fstatat] = (void *)zfeed_fstatat,
+	[CALL_fstatat64] = (void *)zfeed_fstatat64,
+	[CALL___xstat] = (void *)zfeed___xstat,
+	[CALL___xstat64] = (void *)zfeed___xstat64,
+	[CALL___lxstat] = (void *)zfeed___lxstat,
+	[CALL___lxstat64] = (void *)zfeed___lxstat64,
+	[CALL___fxstat] = (void *)zfeed___fxstat,
+	[CALL___fxstat64] = (void *)zfeed___fxstat64,
+	[CALL___fxstatat] = (void *)zfeed___fxstatat,
+	[CALL___fxstatat64] = (void *)zfeed___fxstatat64,
+	[CALL_statx] = (void *)zfeed_statx,
+	[CALL_statfs] = (void *)zfeed_statfs,
+	[CALL_statfs64] = (void *)zfeed_statfs64,
+	[CALL___statfs] = (void *)zfeed___statfs,
+	[CALL_fstatfs] = (void *)zfeed_fstatfs,
+	[CALL_fstatfs64] = (void *)zfeed_fstatfs64,
+	[CALL_statvfs] = (void *)zfeed_statvfs,
+	[CALL_statvfs64] = (void *)zfeed_statvfs64,
+	[CALL_fstatvfs] = (void *)zfeed_fstatvfs,
+	[CALL_fstatvfs64] = (void *)zfeed_fstatvfs64,
+	[CALL_access] = (void *)zfeed_access,
+	[CALL_euidaccess] = (void *)zfeed_euidaccess,
+	[CALL_eaccess] = (void *)zfeed_eaccess,
+	[CALL_faccessat] = (void *)zfeed_faccessat,
+	[CALL_pathconf] = (void *)zfeed_pathconf,
+	[CALL_fpathconf] = (void *)zfeed_fpathconf,
+	[CALL_chmod] = (void *)zfeed_chmod,
+	[CALL_lchmod] = (void *)zfeed_lchmod,
+	[CALL_fchmod] = (void *)zfeed_fchmod,
+	[CALL_fchmodat] = (void *)zfeed_fchmodat,
+	[CALL_chown] = (void *)zfeed_chown,
+	[CALL_lchown] = (void *)zfeed_lchown,
+	[CALL_fchown] = (void *)zfeed_fchown,
+	[CALL_fchownat] = (void *)zfeed_fchownat,
+	[CALL_utime] = (void *)zfeed_utime,
+	[CALL_utimes] = (void *)zfeed_utimes,
+	[CALL_lutimes] = (void *)zfeed_lutimes,
+	[CALL_futimes] = (void *)zfeed_futimes,
+	[CALL_futimesat] = (void *)zfeed_futimesat,
+	[CALL_futimens] = (void *)zfeed_futimens,
+	[CALL_utimensat] = (void *)zfeed_utimensat,
+	[CALL_getxattr] = (void *)zfeed_getxattr,
+	[CALL_setxattr] = (void *)zfeed_setxattr,
+	[CALL_listxattr] = (void *)zfeed_listxattr,
+	[CALL_removexattr] = (void *)zfeed_removexattr,
+	[CALL_lgetxattr] = (void *)zfeed_lgetxattr,
+	[CALL_lsetxattr] = (void *)zfeed_lsetxattr,
+	[CALL_llistxattr] = (void *)zfeed_llistxattr,
+	[CALL_lremovexattr] = (void *)zfeed_lremovexattr,
+	[CALL_fgetxattr] = (void *)zfeed_fgetxattr,
+	[CALL_fsetxattr] = (void *)zfeed_fsetxattr,
+	[CALL_flistxattr] = (void *)zfeed_flistxattr,
+	[CALL_fremovexattr] = (void *)zfeed_fremovexattr,
+	[CALL_telldir] = (void *)zfeed_telldir,
+	[CALL_getdents64] = (void *)zfeed_getdents64,
+	[CALL_msync] = (void *)zfeed_msync,
+	[CALL_madvise] = (void *)zfeed_madvise,
+	[CALL_posix_madvise] = (void *)zfeed_posix_madvise,
+	[CALL__IO_file_write] = (void *)zfeed__IO_file_write,
+	[CALL__IO_file_seek] = (void *)zfeed__IO_file_seek,
+	[CALL__IO_file_close] = (void *)zfeed__IO_file_close,
+	[CALL__IO_file_stat] = (void *)zfeed__IO_file_stat,
+	[CALL_wait] = (void *)zfeed_wait,
+	[CALL_waitpid] = (void *)zfeed_waitpid,
+	[CALL___wait] = (void *)zfeed___wait,
+	[CALL___waitpid] = (void *)zfeed___waitpid,
+	[CALL_clock_gettime] = (void *)zfeed_clock_gettime,
+	[CALL_time] = (void *)zfeed_time,
+	[CALL_gettimeofday] = (void *)zfeed_gettimeofday,
+	[CALL___gettimeofday] = (void *)zfeed___gettimeofday,
+	[CALL_clock_getres] = (void *)zfeed_clock_getres,
+	[CALL_clock_settime] = (void *)zfeed_clock_settime,
+	[CALL_settimeofday] = (void *)zfeed_settimeofday,
+	[CALL_clock] = (void *)zfeed_clock,
+	[CALL_times] = (void *)zfeed_times,
+	[CALL_getrusage] = (void *)zfeed_getrusage,
+	[CALL_timespec_get] = (void *)zfeed_timespec_get,
+	[CALL_timespec_getres] = (void *)zfeed_timespec_getres,
+	[CALL_ftime] = (void *)zfeed_ftime,
+	[CALL_adjtime] = (void *)zfeed_adjtime,
+	[CALL_adjtimex] = (void *)zfeed_adjtimex,
+	[CALL___adjtimex] = (void *)zfeed___adjtimex,
+	[CALL_ntp_adjtime] = (void *)zfeed_ntp_adjtime,
+	[CALL_clock_adjtime] = (void *)zfeed_clock_adjtime,
+	[CALL_ntp_gettime] = (void *)zfeed_ntp_gettime,
+	[CALL_ntp_gettimex] = (void *)zfeed_ntp_gettimex,
+	[CALL_sleep] = (void *)zfeed_sleep,
+	[CALL_usleep] = (void *)zfeed_usleep,
+	[CALL_nanosleep] = (void *)zfeed_nanosleep,
+	[CALL___nanosleep] = (void *)zfeed___nanosleep,
+	[CALL_clock_nanosleep] = (void *)zfeed_clock_nanosleep,
+	[CALL_alarm] = (void *)zfeed_alarm,
+	[CALL_ualarm] = (void *)zfeed_ualarm,
+	[CALL_setitimer] = (void *)zfeed_setitimer,
+	[CALL_getitimer] = (void *)zfeed_getitimer,
+	[CALL_timer_gettime] = (void *)zfeed_timer_gettime,
+	[CALL_timer_getoverrun] = (void *)zfeed_timer_getoverrun,
+	[CALL_getrandom] = (void *)zfeed_getrandom,
+	[CALL_getentropy] = (void *)zfeed_getentropy,
+	[CALL_arc4random] = (void *)zfeed_arc4random,
+	[CALL_arc4random_buf] = (void *)zfeed_arc4random_buf,
+	[CALL_arc4random_uniform] = (void *)zfeed_arc4random_uniform,
+	[CALL_sysconf] = (void *)zfeed_sysconf,
+	[CALL___sysconf] = (void *)zfeed___sysconf,
+	[CALL_get_nprocs] = (void *)zfeed_get_nprocs,
+	[CALL_get_nprocs_conf] = (void *)zfeed_get_nprocs_conf,
+	[CALL_get_phys_pages] = (void *)zfeed_get_phys_pages,
+	[CALL_get_avphys_pages] = (void *)zfeed_get_avphys_pages,
+	[CALL_getpagesize] = (void *)zfeed_getpagesize,
+	[CALL___getpagesize] = (void *)zfeed___getpagesize,
+	[CALL_sysinfo] = (void *)zfeed_sysinfo,
+	[CALL_getloadavg] = (void *)zfeed_getloadavg,
+	[CALL_uname] = (void *)zfeed_uname,
+	[CALL_gethostname] = (void *)zfeed_gethostname,
+	[CALL___gethostname_chk] = (void *)zfeed___gethostname_chk,
+	[CALL_getdomainname] = (void *)zfeed_getdomainname,
+	[CALL___getdomainname_chk] = (void *)zfeed___getdomainname_chk,
+	[CALL_gethostid] = (void *)zfeed_gethostid,
+	[CALL_getdtablesize] = (void *)zfeed_getdtablesize,
+	[CALL_sched_getcpu] = (void *)zfeed_sched_getcpu,
+	[CALL_getcpu] = (void *)zfeed_getcpu,
+	[CALL_sched_getaffinity] = (void *)zfeed_sched_getaffinity,
+	[CALL_sched_setaffinity] = (void *)zfeed_sched_setaffinity,
+	[CALL_pthread_getaffinity_np] = (void *)zfeed_pthread_getaffinity_np,
+	[CALL_pthread_setaffinity_np] = (void *)zfeed_pthread_setaffinity_np,
+	[CALL_sched_getparam] = (void *)zfeed_sched_getparam,
+	[CALL___sched_getparam] = (void *)zfeed___sched_getparam,
+	[CALL_sched_setparam] = (void *)zfeed_sched_setparam,
+	[CALL_sched_getscheduler] = (void *)zfeed_sched_getscheduler,
+	[CALL___sched_getscheduler] = (void *)zfeed___sched_getscheduler,
+	[CALL_sched_setscheduler] = (void *)zfeed_sched_setscheduler,
+	[CALL___sched_setscheduler] = (void *)zfeed___sched_setscheduler,
+	[CALL_sched_rr_get_interval] = (void *)zfeed_sched_rr_get_interval,
+	[CALL_sched_get_priority_max] = (void *)zfeed_sched_get_priority_max,
+	[CALL___sched_get_priority_max] = (void *)zfeed___sched_get_priority_max,
+	[CALL_sched_get_priority_min] = (void *)zfeed_sched_get_priority_min,
+	[CALL___sched_get_priority_min] = (void *)zfeed___sched_get_priority_min,
+	[CALL_getpriority] = (void *)zfeed_getpriority,
+	[CALL_setpriority] = (void *)zfeed_setpriority,
+	[CALL_nice] = (void *)zfeed_nice,
+	[CALL_getrlimit] = (void *)zfeed_getrlimit,
+	[CALL_getrlimit64] = (void *)zfeed_getrlimit64,
+	[CALL_setrlimit] = (void *)zfeed_setrlimit,
+	[CALL_setrlimit64] = (void *)zfeed_setrlimit64,
+	[CALL_prlimit] = (void *)zfeed_prlimit,
+	[CALL_prlimit64] = (void *)zfeed_prlimit64,
+	[CALL_getpid] = (void *)zfeed_getpid,
+	[CALL___getpid] = (void *)zfeed___getpid,
+	[CALL_getppid] = (void *)zfeed_getppid,
+	[CALL_gettid] = (void *)zfeed_gettid,
+	[CALL_getpgrp] = (void *)zfeed_getpgrp,
+	[CALL_getuid] = (void *)zfeed_getuid,
+	[CALL_geteuid] = (void *)zfeed_geteuid,
+	[CALL_getgid] = (void *)zfeed_getgid,
+	[CALL_getegid] = (void *)zfeed_getegid,
+	[CALL_getpgid] = (void *)zfeed_getpgid,
+	[CALL___getpgid] = (void *)zfeed___getpgid,
+	[CALL_getsid] = (void *)zfeed_getsid,
 };

@@ -20,6 +20,11 @@ func nesting(c cabi.Call) bool {
 	return slices.Contains([]string{"fork", "__fork", "_Fork", "forkpty", "clone", "__clone", "pthread_once", "__pthread_once", "call_once", "clock_nanosleep", "system", "popen", "fclose", "pclose"}, c.Name)
 }
 
+// failsAtOnce says whether a call that failed in the recording is not made, without a word in its row: it changed nothing.
+func failsAtOnce(c cabi.Call) bool {
+	return c.Class == cabi.Disk && c.Reexec == "real" && !nesting(c) && !strings.Contains(c.Rec, "ret ") && !strings.Contains(c.Sig, "...") && !strings.Contains(c.Sig, "(*") && c.Name != "close" && c.Name != "__close"
+}
+
 // replay prints what a re-execution knows of each call: flags, and the stand-ins of rows that answer from the trace.
 func replay() ([]byte, error) {
 	var b, flags, table bytes.Buffer
@@ -54,7 +59,7 @@ func replay() ([]byte, error) {
 		if len(f) > 0 {
 			fmt.Fprintf(&flags, "\t[CALL_%s] = %s,\n", ident(c), strings.Join(f, " | "))
 		}
-		if c.Feed == "" {
+		if c.Feed == "" && !failsAtOnce(c) {
 			continue
 		}
 		s, err := parseSig(c.Sig)
@@ -69,7 +74,7 @@ func replay() ([]byte, error) {
 		}
 		params := strings.Join(s.params, ", ")
 		real := fmt.Sprintf("((%s (*)(%s))shim_true(CALL_%s))(%s)", s.ret, s.args, ident(c), params)
-		fmt.Fprintf(&b, "\nstatic %s feed_%s(%s)\n{\n\tstruct expect *x = shim_re_of(CALL_%s);\n\tif (!x)\n", s.ret, ident(c), s.args, ident(c))
+		fmt.Fprintf(&b, "\nstatic %s zfeed_%s(%s)\n{\n\tstruct expect *x = shim_re_of(CALL_%s);\n\tif (!x)\n", s.ret, ident(c), s.args, ident(c))
 		if s.ret == "void" {
 			fmt.Fprintf(&b, "\t\t%s;\n\telse {\n", real)
 		} else {
@@ -79,13 +84,26 @@ func replay() ([]byte, error) {
 			fmt.Fprintf(&b, "\t(void)%s;\n", p)
 		}
 		returned := false
-		if c.Feed != "ret" {
+		switch c.Feed {
+		case "":
+			test := "x->ret >= 0"
+			if ret == "err" {
+				test = "x->ret == 0"
+			}
+			fmt.Fprintf(&b, "\tif (%s)\n\t\treturn %s;\n", test, real)
+		case "ret":
+		default:
 			for _, l := range strings.Split(c.Feed, ";") {
 				l = strings.TrimSpace(l)
-				if l != "" {
-					fmt.Fprintf(&b, "\t%s;\n", l)
-				}
 				returned = strings.HasPrefix(l, "return ")
+				switch l {
+				case "", "}":
+					fmt.Fprintf(&b, "\t%s\n", l)
+				case "try":
+					fmt.Fprintf(&b, "\tif (x->ret >= 0) {\n\t\tint was = errno;\n\t\t(void)%s;\n\t\terrno = was;\n\t}\n", real)
+				default:
+					fmt.Fprintf(&b, "\t%s;\n", strings.ReplaceAll(l, "REAL()", real))
+				}
 			}
 		}
 		switch {
@@ -100,7 +118,7 @@ func replay() ([]byte, error) {
 			return nil, fmt.Errorf("%s: Feed must return what the call returns", c.Name)
 		}
 		b.WriteString("}\n")
-		fmt.Fprintf(&table, "\t[CALL_%s] = (void *)feed_%s,\n", ident(c), ident(c))
+		fmt.Fprintf(&table, "\t[CALL_%s] = (void *)zfeed_%s,\n", ident(c), ident(c))
 	}
 	fmt.Fprintf(&b, "\nconst u16 shim_re_flags[CALLS_MAX] = {\n%s};\n\nstatic void *const zfeed[CALLS_MAX] = {\n%s};\n", flags.String(), table.String())
 	return b.Bytes(), nil
