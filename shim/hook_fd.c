@@ -24,15 +24,16 @@ static u64 known(int fd)
 	{                                                                 \
 		struct ev e;                                              \
 		int r;                                                    \
-		if (unlikely(shim_fd_ours(fd)))                           \
-			return no_such();                                 \
+		int ours = shim_fd_ours(fd);                              \
 		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) { \
+			if (unlikely(ours))                               \
+				return no_such();                         \
 			shim_fd_gone(fd);                                 \
 			return REAL(name)(fd);                            \
 		}                                                         \
 		e.obj = known(fd);                                        \
 		shim_fd_gone(fd);                                         \
-		r = REAL(name)(fd);                                       \
+		r = unlikely(ours) ? no_such() : REAL(name)(fd);          \
 		shim_end(&e, WRAP_BLOCK);                                 \
 		e.ret = shim_ret_errno(r);                                \
 		e.f1 = (u64)(i64)fd;                                      \

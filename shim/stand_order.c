@@ -12,10 +12,10 @@ void shim_re_turn(const struct expect *x, struct object_entry *o)
 	shim_turn(shim_self.thr, x, x->obj, x->seq, away, o);
 }
 
-/* The first place is taken by who names the stream, which it does when it has it. */
+/* A call that is left has no event. The first place is taken by who names the stream, which it does when it has it. */
 void shim_re_stream(const struct expect *x, FILE *fp)
 {
-	if (x->seq > 1)
+	if (x && x->seq > 1)
 		shim_re_turn(x, shim_object(shim_self.thr, PROPHET_ObjStdio, fp));
 }
 
