@@ -10,7 +10,7 @@
 
 struct run {
 	u32 state; /* RUN_… */
-	u32 pid;
+	u32 pid, ppid; /* ppid: when the process began */
 	u32 proc, parent_proc, parent_uid, parent_nth;
 	u32 how;
 	u32 threads; /* ever started in this process: 1 means that nobody races us for the lowest descriptor */

@@ -489,7 +489,8 @@ static void new_process(u32 parent)
 	shim_run.born = shim_ticks();
 	shim_run.boottime = now_ns(CLOCK_BOOTTIME);
 	shim_run.next_rss = shim_run.born + shim_gap * 250; /* 10 ms: most processes never ask */
-	if (!parent || (u32)sys(SYS_getppid) != parent)
+	shim_run.ppid = (u32)sys(SYS_getppid);
+	if (!parent || shim_run.ppid != parent)
 		shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
 	if (unlikely(shim_index != 0))
 		shim_run.proc = shim_re_proc(shim_run.parent_proc, shim_run.parent_uid, shim_run.parent_nth, shim_run.how);

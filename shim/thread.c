@@ -95,9 +95,9 @@ static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
 	t->depth = t->vfork = t->lost = t->begun = t->tid = 0;
 	t->nthread = t->nfork = 0;
 	t->chaos.state = 0;
-	t->lastcpu = t->cursor = 0;
+	t->cursor = 0;
 	t->handled = t->hidden = 0;
-	t->last = shim_ticks();
+	t->last = t->lastcpu = shim_ticks(); /* it has used next to nothing */
 	s->owner = shim_run.pid;
 	s->uid = t->uid;
 	s->proc = t->proc;
@@ -170,7 +170,7 @@ static u32 proc_head(u8 *rec, u32 body)
 	p = put_v(p, shim_run.parent_uid);
 	p = put_v(p, shim_run.parent_nth);
 	p = put_v(p, shim_run.pid);
-	p = put_v(p, (u64)sys(SYS_getppid));
+	p = put_v(p, shim_run.ppid);
 	p = put_v(p, shim_run.how);
 	return (u32)(put_v(p, body) - rec);
 }
