@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,16 +137,25 @@ func (r *reexec) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	exe, err := exec.LookPath(r.args[0])
-	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return err
+	again, lost := inside.Again(r.t)
+	exe := again.Path
+	if exe == "" || !slices.Equal(r.args, again.Argv) { // argv[0] need not be its name
+		if exe, err = exec.LookPath(r.args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
+			return err
+		}
+	}
+	given := again.Env
+	if again.Limits == nil { // of an early version: the trace has the variables' names alone
+		given = os.Environ()
+	} else if lost > 0 {
+		fmt.Fprintf(os.Stderr, "replayd: %d variables of the environment were too long for the trace: the program starts without them\n", lost)
 	}
 	preload := lib
 	var env []string
-	for _, e := range os.Environ() {
+	for _, e := range given {
 		switch k, v, _ := strings.Cut(e, "="); k {
 		case "LD_PRELOAD":
-			if v != "" {
+			if v = inside.WithoutLibrary(v); v != "" {
 				preload += ":" + v
 			}
 		case "PROPHET_TRACE", "PROPHET_OPTIONS", "PROPHET_RUN":
@@ -164,7 +174,7 @@ func (r *reexec) start(ctx context.Context) error {
 	env = append(env, "LD_PRELOAD="+preload, "PROPHET_TRACE="+filepath.Join(r.work, "run.prophet"),
 		"PROPHET_OPTIONS=level="+level+",replay="+filepath.Join(r.work, "index")+",pids="+pids)
 	s := inside.Spec{Path: exe, Argv: r.args, Env: env, Dir: r.cwd, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Pids: pids,
-		Share: []string{r.work, r.dir, shm.Dir(), filepath.Dir(lib)}, Writes: r.writes}
+		Share: []string{r.work, r.dir, shm.Dir(), filepath.Dir(lib)}, Writes: r.writes, Limits: again.Limits}
 	for _, p := range r.t.Procs {
 		if p.How == cabi.ProcRoot {
 			s.PID = int(p.PID)

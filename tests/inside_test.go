@@ -426,3 +426,30 @@ func TestRecordAddresses(t *testing.T) {
 		}
 	}
 }
+
+// A re-execution starts with the directory, environment, limits and umask of the recording, whatever they are now, and
+// changes nothing outside; as root and as an ordinary user.
+func TestReexecStartsAlike(t *testing.T) {
+	needRoot(t, "runs as other users")
+	for _, u := range users {
+		t.Run(u.name, func(t *testing.T) {
+			dir, bin := room(t, u)
+			sh(t, u, dir, "echo one >a")
+			line := `ulimit -n 333; umask 027; exec ` + bin + `/prophet record -q -o ../run.prophet -- sh -c 'echo "$ODD"; pwd; ulimit -n; umask; echo $$; echo two >>a; read x <a; echo $x; : >new; echo *'`
+			out, errs, status := sh(t, u, dir, line, "ODD=a b\"c")
+			if status != 0 || !strings.HasPrefix(out, "a b\"c\n") {
+				t.Fatalf("recording: %d %q %s", status, out, errs)
+			}
+			after, _, _ := sh(t, u, dir, look)
+			for range 3 {
+				again, errs, status := sh(t, u, filepath.Dir(dir), "ulimit -n 200; umask 0; "+bin+"/replayd --trace run.prophet", "ODD=other", "MORE=1")
+				if again != out || status != 0 || !strings.Contains(errs, "identical") {
+					t.Errorf("status %d, printed %q, want %q: %s", status, again, out, errs)
+				}
+			}
+			still, _, _ := sh(t, u, dir, look)
+			compare(t, "outside", after, still)
+			nothingLeft(t)
+		})
+	}
+}

@@ -227,12 +227,12 @@ func (w *World) launch(o *order) error {
 		return err
 	}
 	w.control = os.NewFile(uintptr(pair[0]), "control")
-	theirs, err := unix.FcntlInt(uintptr(pair[1]), unix.F_DUPFD, highFD) // out of the way of what the program inherits
+	theirs, err := unix.FcntlInt(uintptr(pair[1]), unix.F_DUPFD, highFD()) // out of the way of what the program inherits
 	unix.Close(pair[1])
 	if err != nil {
 		return err
 	}
-	lock, err := unix.FcntlInt(w.lock.Fd(), unix.F_DUPFD, highFD)
+	lock, err := unix.FcntlInt(w.lock.Fd(), unix.F_DUPFD, highFD())
 	if err != nil {
 		unix.Close(theirs)
 		return err
@@ -257,7 +257,14 @@ func (w *World) launch(o *order) error {
 	return nil
 }
 
-const highFD = 500
+// highFD is where our descriptors begin, where the limit allows it.
+func highFD() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || l.Cur > 516 {
+		return 500
+	}
+	return max(3, int(l.Cur)-16)
+}
 
 // fork starts the stage.
 func (w *World) fork(user bool, theirs, lock int) error {
