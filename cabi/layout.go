@@ -167,14 +167,15 @@ type Control struct {
 
 	// Pause, resume and virtual time (shim/pause.c, runtime/pause). Written by whoever has the file's lock.
 	Pause    uint32 // odd while a pause is wanted or in force; grows by one at each change; parked threads sleep on it
-	Pauser   uint32 // pid of who paused or resumed last: its SIGCONT is not for the program
+	Pauser   uint32 // pid of who paused or resumed last
 	Frozen   uint32 // times that a process has stopped or started its timers when asked by SIGCONT; counted by the processes
 	OnDeath  uint32 // what is to be done when the daemon dies in a pause: OnDeath…
-	Halted   uint32 // 1: those in Halts have got SIGSTOP from us and no SIGCONT yet
+	Halted   uint32 // 1: those in Halts have got SIGSTOP from us and no SIGCONT yet; ours is queued with the low half of Tag, and is not for the program
 	HaltsLen uint32 // length of the list of the last pause that stopped processes
 	HaltsOf  uint32 // the value of Pause that the list is of
 	HaltPad  uint32
 	Clocks   [ClocksVirtual]VClock
+	Times    uint64              // what times() tells is virtual CLOCK_MONOTONIC + this, in its unit; 0 before the first pause
 	Pauses   [PausesKept]Pausing // the last ones: that of Pause p is number p / 2 % PausesKept
 	Halts    [HaltsMax]uint32
 }

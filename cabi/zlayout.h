@@ -325,10 +325,11 @@ struct control {
 	uint32_t haltsof;
 	uint32_t haltpad;
 	struct vclock clocks[3];
+	uint64_t times;
 	struct pausing pauses[8];
 	uint32_t halts[512];
 };
-_Static_assert(sizeof(struct control) == 3032, "control");
+_Static_assert(sizeof(struct control) == 3040, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -373,8 +374,9 @@ _Static_assert(offsetof(struct control, haltslen) == 772, "control.HaltsLen");
 _Static_assert(offsetof(struct control, haltsof) == 776, "control.HaltsOf");
 _Static_assert(offsetof(struct control, haltpad) == 780, "control.HaltPad");
 _Static_assert(offsetof(struct control, clocks) == 784, "control.Clocks");
-_Static_assert(offsetof(struct control, pauses) == 856, "control.Pauses");
-_Static_assert(offsetof(struct control, halts) == 984, "control.Halts");
+_Static_assert(offsetof(struct control, times) == 856, "control.Times");
+_Static_assert(offsetof(struct control, pauses) == 864, "control.Pauses");
+_Static_assert(offsetof(struct control, halts) == 992, "control.Halts");
 
 struct replayreport {
 	uint32_t uid;

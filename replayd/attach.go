@@ -20,12 +20,14 @@ import (
 
 func attachCmd() *cobra.Command {
 	var asJSON, watch bool
+	var ctl controlFlags
 	var every time.Duration
 	c := &cobra.Command{
 		Use:   "attach PID|TRACE",
 		Short: "Show what every thread of a live run is doing",
 		Long: `Reads along the run's rings: how many events each thread has had, which call it is inside of and since when, or which was
-its last one. The run does not notice.
+its last one. The run does not notice. With --control it serves the control protocol until the run has
+ended; prophet ctl speaks it.
 
 Exit status: 0; 1 when the run is not live.`,
 		Args: exactly(1, "a pid or a trace"),
@@ -33,6 +35,9 @@ Exit status: 0; 1 when the run is not live.`,
 			dir, err := run.Locate(a[0])
 			if err != nil {
 				return err
+			}
+			if ctl.socket != "" {
+				return serve(dir, &ctl)
 			}
 			w, err := run.Attach(dir)
 			if err != nil {
@@ -48,6 +53,7 @@ Exit status: 0; 1 when the run is not live.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one line a look")
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "look again and again, until the run has ended")
+	ctl.add(c)
 	c.Flags().DurationVar(&every, "every", time.Second, "how often to look")
 	return c
 }

@@ -66,11 +66,11 @@ Exit status: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 		return func(_ *cobra.Command, err error) error { return &usageError{code, err} }
 	}
 	c.SetFlagErrorFunc(flagError(exitUsage))
-	record := run.Command("replayd")
+	record := recordCmd()
 	record.SetFlagErrorFunc(flagError(run.StatusOurs))
 	level := run.LevelCommand("replayd")
 	level.Args = exactly(2, "a pid or a trace, and off, order or full")
-	c.AddCommand(record, level, attachCmd(), insideCmd())
+	c.AddCommand(record, level, attachCmd(), insideCmd(), watchCmd())
 	return c
 }
 

@@ -168,7 +168,7 @@ int shim_hidden_signal(int sig, siginfo_t *si)
 	struct thr *t = shim_self.thr;
 	if (likely(!shim_ctl.pause) || !si)
 		return 0;
-	if (sig == SIGCONT && si->si_code == SI_USER && (u32)si->si_pid == shim_ctl.pauser) {
+	if (sig == SIGCONT && si->si_code == SI_QUEUE && (u32)si->si_value.sival_int == (u32)shim_ctl.tag) {
 		if (shim_paused())
 			shim_timers_freeze();
 		else

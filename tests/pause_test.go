@@ -2,15 +2,23 @@ package tests
 
 import (
 	"bufio"
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"prophet/replayd/client"
+	"prophet/replayd/proto"
 	"prophet/runtime/pause"
 )
 
@@ -23,11 +31,14 @@ type paused struct {
 }
 
 // pausable starts a program and waits until it says that it is ready.
-func pausable(t *testing.T, argv ...string) *paused {
+func pausable(t *testing.T, in *os.File, argv ...string) *paused {
 	t.Helper()
 	p := &paused{Cmd: exec.Command(argv[0], argv[1:]...), path: filepath.Join(t.TempDir(), "run.prophet")}
 	p.Env = append(os.Environ(), "LD_PRELOAD="+built(t, "libprophet.so"), "PROPHET_TRACE="+p.path)
 	p.Stderr = os.Stderr
+	if in != nil {
+		p.Stdin = in
+	}
 	out, err := p.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +101,7 @@ func TestPauseWaits(t *testing.T) {
 	for _, spinners := range []int{0, 1, 4} {
 		for group := range 6 {
 			t.Run(fmt.Sprintf("%d-%d", spinners, group), func(t *testing.T) {
-				p := pausable(t, prog(t, "pausing"), fmt.Sprint(spinners), fmt.Sprint(group))
+				p := pausable(t, nil, prog(t, "pausing"), fmt.Sprint(spinners), fmt.Sprint(group))
 				time.Sleep(80 * time.Millisecond)
 				rep := p.pause(t)
 				if group != 5 && (spinners > 0) != (rep.Halted > 0) {
@@ -104,5 +115,362 @@ func TestPauseWaits(t *testing.T) {
 				undamaged(t, p.path)
 			})
 		}
+	}
+}
+
+// clocks starts a program that reads all clocks in processes and threads until its standard input ends.
+func clocks(t *testing.T, argv ...string) (*paused, io.Closer) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	t.Cleanup(func() { w.Close() })
+	return pausable(t, r, append([]string{prog(t, "clocks")}, argv...)...), w
+}
+
+// cpu is what the processes of a run have used, in the kernel's ticks, and how many there are.
+func (p *paused) cpu(t *testing.T) (ticks, procs int) {
+	t.Helper()
+	all, err := p.run.Threads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint32]bool{}
+	for _, th := range all {
+		if seen[th.PID] {
+			continue
+		}
+		seen[th.PID] = true
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", th.PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		for _, s := range f[11:13] {
+			n, err := strconv.Atoi(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticks += n
+		}
+	}
+	return ticks, len(seen)
+}
+
+// A paused world costs no CPU, no clock of it goes back and all agree, whatever the number of threads and processes, and
+// whether they call or compute; each thread goes on after it.
+func TestPauseClocks(t *testing.T) {
+	for _, argv := range [][]string{{"1", "2"}, {"1", "16"}, {"3", "2"}, {"1", "2", "compute"}, {"2", "8", "compute"}} {
+		t.Run(strings.Join(argv, "-"), func(t *testing.T) {
+			p, in := clocks(t, argv...)
+			var behind uint64
+			for range 4 {
+				rep := p.pause(t)
+				for _, th := range rep.Threads {
+					if th.State == pause.Running {
+						t.Errorf("thread %d is running in a pause", th.TID)
+					}
+				}
+				mono, real, was := p.run.Clock()
+				before, procs := p.cpu(t)
+				time.Sleep(150 * time.Millisecond)
+				after, _ := p.cpu(t)
+				if after != before {
+					t.Errorf("%d processes used %d ticks of CPU while paused", procs, after-before)
+				}
+				mono2, real2, now := p.run.Clock()
+				if mono2 != mono || now-was < 150e6 || max(real, real2)-min(real, real2) > 1e6 {
+					t.Errorf("virtual time went from %d to %d, %d to %d; it was %d behind, then %d", mono, mono2, real, real2, was, now)
+				}
+				if now < behind {
+					t.Errorf("virtual time was %d behind, then %d", behind, now)
+				}
+				behind = now
+				p.resume(t)
+				time.Sleep(20 * time.Millisecond)
+			}
+			in.Close()
+			if s := p.ends(t); s != "0 back, 0 apart\n" {
+				t.Error(s)
+			}
+			undamaged(t, p.path)
+		})
+	}
+}
+
+// A controller that is killed at any moment of a pause or a resume leaves nothing that the next one cannot finish.
+func TestPauseKilledController(t *testing.T) {
+	for _, argv := range [][]string{{"2", "2"}, {"2", "2", "compute"}} {
+		p, in := clocks(t, argv...)
+		seed := time.Now().UnixNano()
+		t.Logf("seed %d", seed)
+		rnd := rand.New(rand.NewSource(seed))
+		for range 12 {
+			for _, do := range []string{"pause", "resume"} {
+				c := exec.Command(built(t, "prophet"), "ctl", p.path, do)
+				if err := c.Start(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Duration(rnd.Int63n(int64(8 * time.Millisecond))))
+				c.Process.Kill()
+				c.Wait()
+			}
+		}
+		if _, err := p.run.Resume(); err != nil && !errors.Is(err, pause.ErrNotPaused) {
+			t.Error(err)
+		}
+		p.pause(t)
+		p.resume(t)
+		in.Close()
+		if s := p.ends(t); s != "0 back, 0 apart\n" {
+			t.Error(s)
+		}
+	}
+}
+
+// How long a pause and a resume take. The bounds are those of the issue; a resume is measured to when a parked thread
+// has had another event, on a machine with other work: so the best of several.
+func TestPauseLatency(t *testing.T) {
+	for _, argv := range [][]string{{"1", "2"}, {"1", "16"}, {"1", "2", "compute"}} {
+		p, in := clocks(t, argv...)
+		best := time.Hour
+		for range 10 {
+			p.pause(t) // checks its own bound
+			time.Sleep(10 * time.Millisecond)
+			if rep := p.resume(t); rep.Took < best {
+				best = rep.Took
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Logf("%v: the fastest resume took %v", argv, best)
+		if best > time.Millisecond {
+			t.Errorf("%v: no resume took less than %v", argv, best)
+		}
+		in.Close()
+		p.ends(t)
+	}
+}
+
+// The daemon serves the protocol to its user, for record and for attach; what it cannot do it says, and what to do.
+func TestControl(t *testing.T) {
+	dir := t.TempDir()
+	socket, path := filepath.Join(dir, "s"), filepath.Join(dir, "run.prophet")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(built(t, "replayd"), "record", "-q", "--control", socket, "-o", path, "--", prog(t, "clocks"), "2", "2")
+	cmd.Stdin = r
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close(); cmd.Process.Kill(); cmd.Wait() })
+	lines := bufio.NewReader(out)
+	if s, err := lines.ReadString('\n'); s != "ready\n" {
+		t.Fatalf("it said %q (%v): %s", s, err, said.String())
+	}
+	if st, err := os.Stat(socket); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v %v", st, err)
+	}
+	check := func(socket string) {
+		t.Helper()
+		c, err := client.Dial(socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ctx := context.Background()
+		if h := c.Hello(); h.World != "recording" || h.Trace != path || h.PID == 0 {
+			t.Errorf("hello: %+v", h)
+		}
+		stop, err := c.Pause(ctx)
+		if err != nil || stop.Reason != "paused" || len(stop.Moving) > 0 || stop.TookNS > 310e6 {
+			t.Errorf("pause: %+v %v", stop, err)
+		}
+		s, err := c.Status(ctx)
+		if err != nil || !s.Paused || len(s.Threads) != 6 {
+			t.Errorf("status: %+v %v", s, err)
+		}
+		for _, th := range s.Threads {
+			if th.State != "parked" && th.State != "in call" && th.State != "stopped" || th.UID == 0 || th.PID == 0 || !strings.HasPrefix(th.Name, "p0") {
+				t.Errorf("thread: %+v", th)
+			}
+		}
+		k, err := c.Clock(ctx)
+		if err != nil || !k.Paused || k.BehindNS == 0 || k.SinceNS == 0 {
+			t.Errorf("clock: %+v %v", k, err)
+		}
+		if stop, err = c.Resume(ctx); err != nil || stop.Reason != "resumed" {
+			t.Errorf("resume: %+v %v", stop, err)
+		}
+		_, err = c.Resume(ctx)
+		var e *proto.Error
+		if !errors.As(err, &e) || e.Code != proto.NotPaused {
+			t.Errorf("resume again: %v", err)
+		}
+		for name, f := range map[string]func() (*proto.Stop, error){
+			"run-to": func() (*proto.Stop, error) { return c.RunToEvent(ctx, "p0", 5) },
+			"time":   func() (*proto.Stop, error) { return c.RunToTime(ctx, time.Second) },
+			"mark":   func() (*proto.Stop, error) { return c.RunToMark(ctx, "x") },
+			"step":   func() (*proto.Stop, error) { return c.Step(ctx, "", 1) },
+			"call":   func() (*proto.Stop, error) { return c.BreakAtCall(ctx, "read", "") },
+			"object": func() (*proto.Stop, error) { return c.BreakAtObject(ctx, "p0:1", "p0") },
+			"detach": func() (*proto.Stop, error) { return c.Detach(ctx) },
+		} {
+			if _, err := f(); !errors.As(err, &e) || e.Code != proto.OnlyReexec || e.Hint == "" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	check(socket)
+	raw(t, socket)
+	// Another daemon for the same run; and the same name twice is refused.
+	second := filepath.Join(dir, "t")
+	att := exec.Command(built(t, "replayd"), "attach", path, "--control", second)
+	if err := att.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { att.Process.Kill(); att.Wait() })
+	for i := 0; i < 100; i++ {
+		if _, err := os.Stat(second); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	check(second)
+	if b, err := exec.Command(built(t, "replayd"), "attach", path, "--control", socket).CombinedOutput(); err == nil || !strings.Contains(string(b), "another daemon") {
+		t.Errorf("a socket that is in use: %s %v", b, err)
+	}
+	if s := prophet(t, "ctl", socket, "pause"); !strings.HasPrefix(s, "paused in ") {
+		t.Error(s)
+	}
+	if s := prophet(t, "ctl", path, "status"); !strings.Contains(s, "paused") || strings.Count(s, "\n") != 8 {
+		t.Error(s)
+	}
+	if s := prophet(t, "ctl", path, "--json", "clock"); !strings.Contains(s, `"paused": true`) {
+		t.Error(s)
+	}
+	if s := prophet(t, "ctl", second, "resume"); !strings.HasPrefix(s, "resumed in ") {
+		t.Error(s)
+	}
+	w.Close()
+	b, _ := io.ReadAll(lines)
+	if err := cmd.Wait(); err != nil || string(b) != "0 back, 0 apart\n" {
+		t.Errorf("%v: %s%s", err, b, said.String())
+	}
+	if err := att.Wait(); err != nil {
+		t.Errorf("attach: %v", err)
+	}
+	for _, s := range []string{socket, second} {
+		if _, err := os.Lstat(s); err == nil {
+			t.Errorf("%s is left", s)
+		}
+	}
+	undamaged(t, path)
+}
+
+// raw says what no client of ours would.
+func raw(t *testing.T, socket string) {
+	t.Helper()
+	for _, s := range []string{"\n", "{}\n", "x\n", `{"do":"fly"}` + "\n", `{"do":"pause","now":1}` + "\n", strings.Repeat("x", 70<<10) + "\n"} {
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetDeadline(time.Now().Add(5 * time.Second))
+		io.WriteString(c, s)
+		sc := bufio.NewScanner(c)
+		sc.Scan() // hello
+		if !sc.Scan() || !strings.Contains(sc.Text(), `"code":"bad-request"`) {
+			t.Errorf("%.30q is answered by %q (%v)", s, sc.Text(), sc.Err())
+		}
+		c.Close()
+	}
+	var all []net.Conn
+	for range proto.Connections + 4 {
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	all[len(all)-1].SetDeadline(time.Now().Add(5 * time.Second))
+	if b, _ := io.ReadAll(all[len(all)-1]); !strings.Contains(string(b), "connections are open") {
+		t.Errorf("one connection too many is told %q", b)
+	}
+	for _, c := range all {
+		c.Close()
+	}
+	time.Sleep(50 * time.Millisecond)
+}
+
+// kill -9 of the daemon while the run is paused: the run goes on, or stays, as asked, and it is said within a second.
+func TestControlDeath(t *testing.T) {
+	for _, want := range []struct{ flag, say string }{{"go", "goes on from its pause"}, {"stay", "stays paused"}} {
+		t.Run(want.flag, func(t *testing.T) {
+			dir := t.TempDir()
+			socket, path := filepath.Join(dir, "s"), filepath.Join(dir, "run.prophet")
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			er, ew, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(built(t, "replayd"), "record", "-q", "--control", socket, "--on-death", want.flag, "-o", path, "--", prog(t, "clocks"), "2", "2", "compute")
+			cmd.Stdin, cmd.Stderr = r, ew
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ew.Close()
+			lines := bufio.NewReader(out)
+			if s, err := lines.ReadString('\n'); s != "ready\n" {
+				t.Fatalf("it said %q (%v)", s, err)
+			}
+			c, err := client.Dial(socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := c.Pause(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			cmd.Process.Kill()
+			said, err := bufio.NewReader(er).ReadString('\n')
+			if took := time.Since(begin); took > time.Second || !strings.Contains(said, want.say) {
+				t.Errorf("after %v: %q (%v)", took, said, err)
+			}
+			run, err := pause.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run.Close()
+			if run.Paused() != (want.flag == "stay") {
+				t.Errorf("paused is %v", run.Paused())
+			}
+			if run.Paused() {
+				prophet(t, "ctl", path, "resume")
+			}
+			w.Close()
+			if s, err := lines.ReadString('\n'); s != "0 back, 0 apart\n" {
+				t.Errorf("%q %v", s, err)
+			}
+			cmd.Process.Wait()
+		})
 	}
 }

@@ -60,6 +60,9 @@ type Report struct {
 	Moving  []Thread // what did not stand still within Limit
 }
 
+// Pauser is the pid of who paused or resumed last, 0 when nobody has.
+func (r *Run) Pauser() int { return int(r.c.Pauser()) }
+
 // ErrNotPaused says that there is nothing to resume.
 var ErrNotPaused = errors.New("the run is not paused")
 
@@ -87,6 +90,12 @@ func (r *Run) Paused() bool { return r.c.Pause()&1 != 0 }
 
 // Clock is virtual time: what the program's clocks show, and how far they are behind.
 func (r *Run) Clock() (mono, real, behind uint64) { return r.c.VirtualTime() }
+
+// Start is CLOCK_MONOTONIC when the run started.
+func (r *Run) Start() uint64 {
+	_, mono, _ := r.c.Start()
+	return mono
+}
 
 // SetOnDeath says what happens to the run when the daemon dies in a pause.
 func (r *Run) SetOnDeath(stay bool) {
@@ -166,18 +175,19 @@ func (r *Run) Resume() (*Report, error) {
 		return nil, err
 	}
 	defer r.c.Unlock()
+	begin := time.Now()
 	halts, full := r.c.Halts()
-	if !r.Paused() && len(halts) == 0 {
+	paused := r.Paused() || len(halts) > 0
+	r.c.Release() // also then, as who resumed it may have died half-way
+	if !paused {
 		return nil, ErrNotPaused
 	}
-	begin := time.Now()
-	r.c.Release()
 	if full {
 		halts = append(halts, r.stopped(halts)...)
 	}
 	done := map[uint32]bool{}
 	for _, pid := range slices.Backward(halts) {
-		unix.Kill(int(pid), unix.SIGCONT)
+		r.c.Continue(pid)
 		done[pid] = true
 	}
 	r.c.Unhalted()
@@ -211,7 +221,7 @@ func (r *Run) timers(done map[uint32]bool) {
 			continue
 		}
 		last = pid
-		if shm.Catches(int(pid), unix.SIGCONT) && shm.StateOf(int(pid), int(pid)) != 'T' && unix.Kill(int(pid), unix.SIGCONT) == nil {
+		if shm.Catches(int(pid), unix.SIGCONT) && shm.StateOf(int(pid), int(pid)) != 'T' && r.c.Continue(pid) == nil {
 			asked++
 		}
 	}

@@ -21,7 +21,13 @@ import (
 // Command is the command line of `record`, the same in every program that has it. It ends the process itself, as
 // the program that it ran ended.
 func Command(program string) *cobra.Command {
-	var o Options
+	c, _ := CommandWith(program)
+	return c
+}
+
+// CommandWith is Command, with the options that its flags set, for a program that has more of them.
+func CommandWith(program string) (*cobra.Command, *Options) {
+	o := &Options{}
 	var flight string
 	var chaos string
 	var asJSON, quiet, untilFail bool
@@ -72,7 +78,7 @@ long; 0 when none failed; 125 too when a trace cannot be removed.`,
 			if err == nil {
 				p := term.NewProgress("completing the trace")
 				o.Prog = p.Set
-				res, err = Record(o)
+				res, err = Record(*o)
 				p.Done()
 			}
 			tell(res, err, asJSON, quiet, program)
@@ -94,7 +100,7 @@ long; 0 when none failed; 125 too when a trace cannot be removed.`,
 	f.BoolVar(&o.Force, "force", false, "replace a trace of that name")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object about the run on stderr at the end")
 	f.BoolVarP(&quiet, "quiet", "q", false, "say nothing when all went well")
-	return c
+	return c, o
 }
 
 const defaultRuns = 1000

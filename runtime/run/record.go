@@ -40,6 +40,9 @@ type Options struct {
 	Force  bool    // replace a trace of that name
 	Args   []string
 	Prog   trace.Progress // while completing
+
+	// Begin is called with the trace's directory before the program starts; what it returns, when the program has ended.
+	Begin func(trace string) (end func(), err error)
 }
 
 // Result is how the run ended, and how we did.
@@ -230,7 +233,14 @@ func Record(o Options) (*Result, error) {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGCONT)
 	defer signal.Stop(signals)
-	if err := start(cmd, o.ASLR); err != nil {
+	if o.Begin != nil {
+		end, err := o.Begin(path)
+		if err != nil {
+			return nil, ours("%w", err)
+		}
+		defer end()
+	}
+	if err := cmd.Start(); err != nil {
 		return nil, notStarted(err)
 	}
 	done := make(chan struct{})

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"os"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -20,7 +21,7 @@ func (c *Control) Pause() uint32 { return atomic.LoadUint32(&c.c.Pause) }
 // Pauser is the pid of who paused or resumed last.
 func (c *Control) Pauser() uint32 { return atomic.LoadUint32(&c.c.Pauser) }
 
-// SetPauser says whose SIGCONT is not for the program.
+// SetPauser says who.
 func (c *Control) SetPauser(pid uint32) { atomic.StoreUint32(&c.c.Pauser, pid) }
 
 // OnDeath is what is to be done when the daemon dies in a pause: cabi.OnDeath….
@@ -63,6 +64,12 @@ func (c *Control) Hold() uint32 {
 			atomic.StoreUint64(&k.Was, atomic.LoadUint64(&k.Offset))
 			atomic.StoreUint64(&k.Stop, read(i))
 		}
+		// The kernel's count lags behind its clock, each time by another amount: from now on it is computed.
+		if atomic.LoadUint64(&c.c.Times) == 0 {
+			if n, err := unix.Times(&unix.Tms{}); err == nil {
+				atomic.StoreUint64(&c.c.Times, uint64(n+1)*tickNS-atomic.LoadUint64(&c.c.Clocks[cabi.ClockMonotonic].Stop))
+			}
+		}
 		atomic.StoreUint64(&e.Stop, Now().Ticks)
 	}
 	return p
@@ -72,7 +79,8 @@ func (c *Control) Hold() uint32 {
 // controller that does it again gives no other clock than one that was released later.
 func (c *Control) Release() {
 	p := c.Pause()
-	if p&1 == 0 {
+	if p&1 == 0 { // who released it may have died before the rest
+		c.setFast()
 		c.wake()
 		return
 	}
@@ -138,6 +146,21 @@ func (c *Control) Halts() (pids []uint32, full bool) {
 
 // Unhalted says that all have got their SIGCONT. The list stays: parents still hear of it.
 func (c *Control) Unhalted() { atomic.StoreUint32(&c.c.Halted, 0) }
+
+// Continue sends SIGCONT, marked as ours so that no handler of the program sees it.
+func (c *Control) Continue(pid uint32) error {
+	const siQueue = -1
+	info := struct {
+		signo, errno, code, pad int32
+		pid, uid                int32
+		value                   uint64
+		rest                    [96]byte
+	}{signo: int32(unix.SIGCONT), code: siQueue, pid: int32(os.Getpid()), uid: int32(os.Getuid()), value: c.Tag() & 0xffffffff}
+	if _, _, e := unix.Syscall(unix.SYS_RT_SIGQUEUEINFO, uintptr(pid), uintptr(unix.SIGCONT), uintptr(unsafe.Pointer(&info))); e != 0 {
+		return e
+	}
+	return nil
+}
 
 // Frozen counts how often a process has stopped or started its timers when SIGCONT asked it to.
 func (c *Control) Frozen() uint32 { return atomic.LoadUint32(&c.c.Frozen) }

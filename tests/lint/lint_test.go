@@ -17,17 +17,19 @@ const top = "../.."
 
 // mayImport is the map of who may import whom of ours, by longest prefix.
 var mayImport = map[string][]string{
-	"cabi":          {},
-	"cabi/client":   {"cabi"},
-	"runtime":       {"cabi", "runtime"},
-	"replayd":       {"cabi", "runtime", "replayd"},
-	"tools":         {"cabi", "runtime", "tools"},
-	"tools/gen":     {"cabi"},
-	"shim":          {"cabi", "runtime/trace"},
-	"tests":         {"cabi", "runtime", "tests"},
-	"bench":         {"cabi", "runtime", "tests"},
-	"runtime/trace": {"cabi"},
-	"runtime/shm":   {"cabi", "runtime/trace"},
+	"cabi":           {},
+	"cabi/client":    {"cabi"},
+	"runtime":        {"cabi", "runtime"},
+	"replayd":        {"cabi", "runtime", "replayd"},
+	"replayd/client": {"replayd/proto"},
+	"replayd/proto":  {},
+	"tools":          {"cabi", "runtime", "tools", "replayd/client", "replayd/control", "replayd/proto"},
+	"tools/gen":      {"cabi"},
+	"shim":           {"cabi", "runtime/trace"},
+	"tests":          {"cabi", "runtime", "replayd", "tests"},
+	"bench":          {"cabi", "runtime", "tests"},
+	"runtime/trace":  {"cabi"},
+	"runtime/shm":    {"cabi", "runtime/trace"},
 }
 
 // onlyIn says which packages of others belong to which of ours.
