@@ -44,18 +44,20 @@ func recordCmd() *cobra.Command {
 	c, o := run.CommandWith("replayd")
 	var f controlFlags
 	f.add(c)
-	o.Begin = func(dir string) (func(), error) {
-		if err := f.check(); err != nil {
-			return nil, err
-		}
+	c.PreRun = func(*cobra.Command, []string) {
 		if f.socket == "" {
-			return func() {}, nil
+			return
 		}
-		s, err := begin(dir, &f)
-		if err != nil {
-			return nil, err
+		o.Begin = func(dir string) (func(), error) {
+			if err := f.check(); err != nil {
+				return nil, err
+			}
+			s, err := begin(dir, &f)
+			if err != nil {
+				return nil, err
+			}
+			return s.end, nil
 		}
-		return s.end, nil
 	}
 	return c
 }

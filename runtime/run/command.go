@@ -64,8 +64,11 @@ long; 0 when none failed; 125 too when a trace cannot be removed.`,
 			if err == nil && search.Runs < 0 {
 				err = ours("--runs %d: not a number of runs", search.Runs)
 			}
+			if err == nil && untilFail && o.Begin != nil {
+				err = ours("--control does not go with --until-fail, whose runs come and go")
+			}
 			if err == nil && untilFail {
-				search.Options = o
+				search.Options = *o
 				begin := time.Now()
 				found, err := search.Find()
 				tellSearch(found, err, time.Since(begin), asJSON, quiet, program)

@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 // onlyIn says which packages of others belong to which of ours.
 var onlyIn = map[string][]string{
 	"unsafe":                        {"runtime/shm", "shim", "cabi/client"},
-	"golang.org/x/sys/unix":         {"runtime/shm", "runtime/run", "runtime/inside", "runtime/pause", "replayd"},
+	"golang.org/x/sys/unix":         {"runtime/shm", "runtime/run", "runtime/pause", "runtime/inside", "replayd"},
 	"github.com/ebitengine/purego":  {"cabi/client", "tests", "tools"},
 	"github.com/google/pprof":       {"tools", "runtime/pprof"},
 	"github.com/spf13/cobra":        {"tools", "replayd", "runtime/run"},
