@@ -320,6 +320,13 @@ func TestInsideRefused(t *testing.T) {
 	if _, err := os.Stat(dir + "/out"); err == nil {
 		t.Error("it wrote all the same")
 	}
+	real := strings.Replace(line, "inside ../run", "inside --writes real ../run", 1)
+	if _, errs, status := sh(t, users[0], dir, real); status != 0 || !strings.Contains(errs, "process ids are as they come") {
+		t.Errorf("--writes real: status %d: %s", status, errs)
+	}
+	if _, err := os.Stat(dir + "/out"); err != nil {
+		t.Error("--writes real did not write")
+	}
 	nothingLeft(t)
 }
 

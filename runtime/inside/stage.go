@@ -77,11 +77,15 @@ func stage(control *os.File, lock int) error {
 	if err := receive(control, &o); err != nil {
 		return err
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return step("mount", fmt.Errorf("making mounts private: %w", err))
-	}
 	var rep report
-	if o.Real {
+	if !o.Plain {
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return step("mount", fmt.Errorf("making mounts private: %w", err))
+		}
+	}
+	if o.Plain {
+		rep.Notes = append(rep.Notes, "namespaces are refused here: process ids are as they come")
+	} else if o.Real {
 		if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 			rep.Notes = append(rep.Notes, fmt.Sprintf("/proc shows the processes outside: %v", err))
 		}
@@ -101,7 +105,9 @@ func stage(control *os.File, lock int) error {
 	if err := send(control, rep); err != nil {
 		return err
 	}
-	setNext(highPID())
+	if !o.Plain {
+		setNext(highPID())
+	}
 	for _, fd := range []int{int(control.Fd()), rest, lock} {
 		unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
 	}
@@ -388,7 +394,9 @@ func process1(control *os.File, rest int) error {
 		for range signals {
 		}
 	}()
-	if s.Program.Pids != "" {
+	if s.Program.Plain {
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	} else if s.Program.Pids != "" {
 		page, err := shm.OpenPids(s.Program.Pids)
 		if err != nil {
 			return step("start", err)
@@ -481,9 +489,12 @@ func begin(p *program) (int, error) {
 	if p.Ambient {
 		attr.Sys.AmbientCaps = []uintptr{unix.CAP_CHECKPOINT_RESTORE}
 	}
+	if p.Plain {
+		attr.Sys.Pdeathsig = unix.SIGKILL
+	}
 	p.Limits.before()
 	for tries := 0; ; tries++ {
-		if setNext(max(2, p.PID)) != nil {
+		if p.Plain || setNext(max(2, p.PID)) != nil {
 			tries = triesMax
 		}
 		pid, err := syscall.ForkExec(p.Path, p.Argv, attr)

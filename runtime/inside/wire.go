@@ -44,6 +44,7 @@ type order struct {
 	Base     string
 	Upper    string // below Base: the directories of the layers
 	Real     bool   // no overlay
+	Plain    bool   // no namespaces either: the kernel refuses them
 	User     bool   // in a user namespace of its own
 	Trusted  bool   // overlayfs may use trusted attributes
 	Scheme   *Scheme
@@ -63,6 +64,7 @@ type program struct {
 	PID     int
 	Random  bool // addresses are random, as usual
 	Limits  *Limits
+	Plain   bool   // process ids are as they come, and children that outlive the program are not killed with it
 	Pids    string // the page by which ids are chosen; "" none
 	Ambient bool   // it needs a capability to choose process ids
 }

@@ -136,11 +136,15 @@ func (w *World) try() error {
 		ways = ways[1:]
 	}
 	if w.spec.Writes == WritesReal {
-		ways = ways[:1]
+		err := w.attempt(0, way{}, !super, false)
+		if errors.Is(err, ErrRefused) {
+			err = w.attempt(0, way{}, false, true)
+		}
+		return err
 	}
 	var first error
 	for i, y := range ways {
-		err := w.attempt(i, y, !super)
+		err := w.attempt(i, y, !super, false)
 		if err == nil {
 			return nil
 		}
@@ -155,10 +159,10 @@ func (w *World) try() error {
 	return first
 }
 
-func (w *World) attempt(i int, y way, user bool) error {
+func (w *World) attempt(i int, y way, user, plain bool) error {
 	real := w.spec.Writes == WritesReal
-	o := order{Base: w.base, Upper: filepath.Join(w.base, "u"+strconv.Itoa(i)), Real: real, User: user, Trusted: !user && initial(), Outlives: w.spec.Outlives,
-		Program: program{Path: w.spec.Path, Argv: w.spec.Argv, Env: w.spec.Env, Dir: w.spec.Dir, PID: w.spec.PID, Random: w.spec.Random, Limits: w.spec.Limits, Ambient: user, Pids: w.spec.Pids}}
+	o := order{Base: w.base, Upper: filepath.Join(w.base, "u"+strconv.Itoa(i)), Real: real, Plain: plain, User: user, Trusted: !user && initial(), Outlives: w.spec.Outlives,
+		Program: program{Path: w.spec.Path, Argv: w.spec.Argv, Env: w.spec.Env, Dir: w.spec.Dir, PID: w.spec.PID, Random: w.spec.Random, Limits: w.spec.Limits, Ambient: user, Plain: plain, Pids: w.spec.Pids}}
 	if p := w.spec.Plan; p != nil && !real {
 		o.Restore, o.Kept = p.Restore, p.kept
 		o.Work = append(o.Work, p.Work...)
@@ -237,7 +241,7 @@ func (w *World) launch(o *order) error {
 		unix.Close(theirs)
 		return err
 	}
-	if err := w.fork(o.User, theirs, lock); err != nil {
+	if err := w.fork(o, theirs, lock); err != nil {
 		w.control.Close()
 		return err
 	}
@@ -267,7 +271,8 @@ func highFD() int {
 }
 
 // fork starts the stage.
-func (w *World) fork(user bool, theirs, lock int) error {
+func (w *World) fork(o *order, theirs, lock int) error {
+	user := o.User
 	defer unix.Close(theirs)
 	defer unix.Close(lock)
 	exe, err := os.Executable()
@@ -275,6 +280,9 @@ func (w *World) fork(user bool, theirs, lock int) error {
 		return err
 	}
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC}
+	if o.Plain {
+		attr.Cloneflags = 0
+	}
 	if user {
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
