@@ -334,8 +334,7 @@ void shim_keep_opened(struct thr *t, int fd, int flags)
 	if (!shim_keeping() || fd < 0 || sys(SYS_fstat, fd, &st) != 0)
 		return;
 	shim_fd_is(fd, &st);
-	if (flags & O_TRUNC || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & O_TMPFILE) == O_TMPFILE ||
-	    (flags & O_CREAT && st.st_size == 0)) {
+	if (flags & O_TRUNC || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) || (flags & O_TMPFILE) == O_TMPFILE || (flags & O_CREAT && st.st_size == 0)) {
 		if (S_ISREG(st.st_mode))
 			shim_file_add(shim_file_id(st.st_dev, st.st_ino)); /* made by this call, or kept before it */
 		return;

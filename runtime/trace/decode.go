@@ -91,7 +91,7 @@ type Decoder struct {
 	why    string
 	fields []Field
 	only   cabi.ClassSet // pass over events of other classes that have no tail; 0: over none
-	passed uint64       // since it was last asked
+	passed uint64        // since it was last asked
 }
 
 // Reset begins a payload. buf must be len(payload)+slack long; see padded.
