@@ -73,8 +73,8 @@ demo: all
 
 FUZZTIME ?= 30s
 fuzz:
-	@for f in $$(grep -rhoE '^func Fuzz[A-Za-z0-9]+' runtime cabi --include='*_test.go' | cut -d' ' -f2 | sort -u); do \
-		p=$$(grep -rlE "^func $$f\(" runtime cabi --include='*_test.go' | head -1); \
+	@for f in $$(grep -rhoE '^func Fuzz[A-Za-z0-9]+' runtime cabi replayd --include='*_test.go' | cut -d' ' -f2 | sort -u); do \
+		p=$$(grep -rlE "^func $$f\(" runtime cabi replayd --include='*_test.go' | head -1); \
 		echo "== $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$(dirname $$p) || exit 1; done
 
 install: all

@@ -232,7 +232,7 @@ func TestPauseKilledController(t *testing.T) {
 }
 
 // Within how long a resume reaches the first thread, by the CPU's ticks, which no pause hides. The machine has other work
-// to do: so it is the best of several, and five times what a quiet machine needs at most (bench measures it). How long pauses take is checked wherever one is made.
+// to do: so it is the best of several, against a bound that is no price (bench/pause.go measures that). How long pauses take is checked wherever one is made.
 func TestPauseLatency(t *testing.T) {
 	for _, argv := range [][]string{{"2"}, {"16"}, {"2", "compute"}, {"16", "compute"}} {
 		r, w, err := os.Pipe()

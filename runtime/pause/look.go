@@ -69,6 +69,7 @@ func (r *Run) look(p uint32, halted map[uint32]bool) (*look, error) {
 	self := uint32(os.Getpid())
 	l.order = family(pids, self)
 	for _, pid := range l.order {
+		first, stops := len(l.threads), false
 		for _, tid := range shm.Tasks(int(pid)) {
 			t := Thread{PID: pid, TID: uint32(tid), State: Running}
 			s, known := slots[t.TID]
@@ -84,14 +85,22 @@ func (r *Run) look(p uint32, halted map[uint32]bool) (*look, error) {
 			case state == 0 || state == 'Z' || state == 'X':
 				continue
 			case state == 'T' || state == 't' || state == 'D' && halted[pid]:
-				t.State = Stopped
+				t.State, stops = Stopped, stops || state == 'T'
 			case known && s.Call != 0 && !callsBack[s.Call] && (state == 'S' || state == 'D'):
 				t.State = InCall
 			}
-			if t.State == Running {
-				l.moves[pid] = true
-			}
 			l.threads = append(l.threads, t)
+		}
+		for i := first; i < len(l.threads); i++ {
+			if t := &l.threads[i]; t.State == Running {
+				// Once one thread has stopped, the kernel lets no other of its process back to the program; those that
+				// wait for a CPU only have not come to say so yet.
+				if stops && halted[pid] {
+					t.State = Stopped
+				} else {
+					l.moves[pid] = true
+				}
+			}
 		}
 	}
 	return l, nil

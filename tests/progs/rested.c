@@ -33,7 +33,7 @@ static void *run(void *arg)
 	ready++;
 	while (!over) {
 		if (!computes)
-			poll(0, 0, 1);
+			poll(0, 0, 0);
 		now = ticks();
 		if (now - last > gap && n[me] < RESTS)
 			ends[me][n[me]++] = now;
