@@ -231,7 +231,11 @@ func Record(o Options) (*Result, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// From before the start, so that none is missed.
 	signals := make(chan os.Signal, 64)
-	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGCONT)
+	for _, n := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGCONT} {
+		if !signal.Ignored(n) { // as nohup does: the program inherits that
+			signal.Notify(signals, n)
+		}
+	}
 	defer signal.Stop(signals)
 	if o.Begin != nil {
 		end, err := o.Begin(path)
@@ -240,7 +244,7 @@ func Record(o Options) (*Result, error) {
 		}
 		defer end()
 	}
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd, o.ASLR); err != nil {
 		return nil, notStarted(err)
 	}
 	done := make(chan struct{})
