@@ -204,6 +204,25 @@ type Replay struct {
 	Signals   uint32 // signals that came between two calls: delivered before the second
 	Pids      uint32 // pids that could not be had, and so are translated
 	Dir       [4096]byte
+	Rooted    uint32 // written by the program: its first process has come
+	Outsides  uint32 // and said what it inherited
+	Outside   [64]ReplayOutside
+	FdsAt     uint64 // ReplayFd by thread
+	Fds       uint32
+	Pad       uint32
+}
+
+// ReplayOutside is what a descriptor was that the first process inherited: its other end is not the run's.
+type ReplayOutside struct {
+	Dev uint64
+	Ino uint64
+}
+
+// ReplayFd says of one descriptor that a thread makes how many others with its number the process made before, for
+// numbers that several threads make.
+type ReplayFd struct {
+	FD    uint32
+	Place uint32
 }
 
 // ReplayReport is what the thread that found the first difference says of it. Text is what was expected and what came,
@@ -225,24 +244,26 @@ type ReplayReport struct {
 
 // ReplayThread is a thread of the trace and where its re-execution stands.
 type ReplayThread struct {
-	UID    uint32
-	Proc   uint32
-	Parent uint32
-	Nth    uint32
-	How    uint32 // Thread…
-	TID    uint32 // as recorded
-	First  uint32 // chunk
-	Chunks uint32
-	Datum  uint32 // first of its data chunks
-	Data   uint32
-	State  uint32 // Turn…; written by the thread from here on
-	Now    uint32 // tid of the thread that is it
-	Event  uint64 // events compared
-	Call   uint32 // what it is in
-	Left   uint32 // 1: it ended before all of its events were asked for
-	Object uint64 // what it waits for a turn at, and which
-	Turn   uint64
-	At     uint64 // where that stands
+	UID     uint32
+	Proc    uint32
+	Parent  uint32
+	Nth     uint32
+	How     uint32 // Thread…
+	TID     uint32 // as recorded
+	First   uint32 // chunk
+	Chunks  uint32
+	Datum   uint32 // first of its data chunks
+	Data    uint32
+	State   uint32 // Turn…; written by the thread from here on
+	Now     uint32 // tid of the thread that is it
+	Event   uint64 // events compared
+	Call    uint32 // what it is in
+	Left    uint32 // 1: it ended before all of its events were asked for
+	Object  uint64 // what it waits for a turn at, and which
+	Turn    uint64
+	At      uint64 // where that stands
+	FirstFd uint32 // of its descriptors
+	Fds     uint32
 }
 
 // States of a thread of a re-execution.

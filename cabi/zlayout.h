@@ -406,6 +406,22 @@ _Static_assert(offsetof(struct replayreport, wanto) == 48, "replayreport.WantO")
 _Static_assert(offsetof(struct replayreport, cameo) == 56, "replayreport.CameO");
 _Static_assert(offsetof(struct replayreport, text) == 64, "replayreport.Text");
 
+struct replayoutside {
+	uint64_t dev;
+	uint64_t ino;
+};
+_Static_assert(sizeof(struct replayoutside) == 16, "replayoutside");
+_Static_assert(offsetof(struct replayoutside, dev) == 0, "replayoutside.Dev");
+_Static_assert(offsetof(struct replayoutside, ino) == 8, "replayoutside.Ino");
+
+struct replayfd {
+	uint32_t fd;
+	uint32_t place;
+};
+_Static_assert(sizeof(struct replayfd) == 8, "replayfd");
+_Static_assert(offsetof(struct replayfd, fd) == 0, "replayfd.FD");
+_Static_assert(offsetof(struct replayfd, place) == 4, "replayfd.Place");
+
 struct replay {
 	uint64_t magic;
 	uint32_t version;
@@ -427,8 +443,14 @@ struct replay {
 	uint32_t signals;
 	uint32_t pids;
 	uint8_t dir[4096];
+	uint32_t rooted;
+	uint32_t outsides;
+	struct replayoutside outside[64];
+	uint64_t fdsat;
+	uint32_t fds;
+	uint32_t pad;
 };
-_Static_assert(sizeof(struct replay) == 5288, "replay");
+_Static_assert(sizeof(struct replay) == 6336, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -449,6 +471,12 @@ _Static_assert(offsetof(struct replay, report) == 96, "replay.Report");
 _Static_assert(offsetof(struct replay, signals) == 1184, "replay.Signals");
 _Static_assert(offsetof(struct replay, pids) == 1188, "replay.Pids");
 _Static_assert(offsetof(struct replay, dir) == 1192, "replay.Dir");
+_Static_assert(offsetof(struct replay, rooted) == 5288, "replay.Rooted");
+_Static_assert(offsetof(struct replay, outsides) == 5292, "replay.Outsides");
+_Static_assert(offsetof(struct replay, outside) == 5296, "replay.Outside");
+_Static_assert(offsetof(struct replay, fdsat) == 6320, "replay.FdsAt");
+_Static_assert(offsetof(struct replay, fds) == 6328, "replay.Fds");
+_Static_assert(offsetof(struct replay, pad) == 6332, "replay.Pad");
 
 struct replaythread {
 	uint32_t uid;
@@ -469,8 +497,10 @@ struct replaythread {
 	uint64_t object;
 	uint64_t turn;
 	uint64_t at;
+	uint32_t firstfd;
+	uint32_t fds;
 };
-_Static_assert(sizeof(struct replaythread) == 88, "replaythread");
+_Static_assert(sizeof(struct replaythread) == 96, "replaythread");
 _Static_assert(offsetof(struct replaythread, uid) == 0, "replaythread.UID");
 _Static_assert(offsetof(struct replaythread, proc) == 4, "replaythread.Proc");
 _Static_assert(offsetof(struct replaythread, parent) == 8, "replaythread.Parent");
@@ -489,6 +519,8 @@ _Static_assert(offsetof(struct replaythread, left) == 60, "replaythread.Left");
 _Static_assert(offsetof(struct replaythread, object) == 64, "replaythread.Object");
 _Static_assert(offsetof(struct replaythread, turn) == 72, "replaythread.Turn");
 _Static_assert(offsetof(struct replaythread, at) == 80, "replaythread.At");
+_Static_assert(offsetof(struct replaythread, firstfd) == 88, "replaythread.FirstFd");
+_Static_assert(offsetof(struct replaythread, fds) == 92, "replaythread.Fds");
 
 struct replaychunk {
 	uint64_t off;

@@ -50,6 +50,7 @@ static int sane(const struct replay *r, u64 size)
 	return r->magic == PROPHET_ReplayMagic && r->version == PROPHET_FormatVersion && r->size == size &&
 	       r->threadsat + (u64)r->threads * sizeof(struct replaythread) <= size && r->chunksat + (u64)r->chunks * sizeof(struct replaychunk) <= size &&
 	       r->dataat + (u64)r->data * sizeof(struct replaychunk) <= size && r->procsat + (u64)r->procs * sizeof(struct replayproc) <= size &&
+	       r->fdsat + (u64)r->fds * sizeof(struct replayfd) <= size &&
 	       r->turnsat + PROPHET_TurnBuckets * sizeof(struct replayturn) <= size;
 }
 
@@ -104,6 +105,9 @@ void shim_expect_begin(struct expects *x, const struct replaythread *t)
 	if (x->datum + (u64)x->data > shim_index->data)
 		x->datum = x->data = 0;
 	x->bad = 0;
+	x->named = 0;
+	x->nfds = 0;
+	x->uid = t->uid;
 	x->open = 0;
 	x->head = x->tail = 0;
 	forget(x);
@@ -176,6 +180,7 @@ static struct expect *make(struct expects *x, u32 kind)
 	e->call = 0;
 	e->taken = 0;
 	e->fresh = x->fresh;
+	e->named = x->named;
 	x->fresh = 0;
 	e->note = 0;
 	return e;
@@ -244,6 +249,19 @@ static void big(struct expects *x, struct expect *e)
 	e->data_len = len;
 }
 
+static void named(struct expects *x)
+{
+	u64 uid = V(), number = V(), type = V(), at = V();
+	skip(x);
+	if (uid != x->uid)
+		return;
+	x->named = number;
+	if (type == PROPHET_ObjFd) {
+		x->fds[x->nfds % EXPECT_FDS].number = number;
+		x->fds[x->nfds++ % EXPECT_FDS].fd = at;
+	}
+}
+
 static void control(struct expects *x, u64 tag)
 {
 	struct expect *e = &x->queue[(x->tail - 1) % EXPECT_AHEAD];
@@ -283,8 +301,7 @@ static void control(struct expects *x, u64 tag)
 		define(x);
 		return;
 	case PROPHET_TagObject:
-		V(), V(), V(), V();
-		skip(x);
+		named(x);
 		return;
 	case PROPHET_TagCPU:
 		V(), V();

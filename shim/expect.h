@@ -34,8 +34,10 @@ struct expect {
 	u8 hashed, fresh; /* hash counts; the path before it is forgotten */
 	u8 taken; /* a call that is under way stands for it */
 	u8 pad[5];
+	u64 named; /* objects that the thread has named when it is written */
 };
 
+#define EXPECT_FDS 64 /* a power of two */
 #define EXPECT_AHEAD 256 /* a power of two: how far ahead is looked */
 
 struct expect_key {
@@ -48,7 +50,11 @@ struct expects {
 	const u8 *p, *end; /* in the current chunk */
 	u32 chunk, chunk_end;
 	u32 datum, data; /* first of the thread's data chunks, and how many */
-	u64 pc;
+	u64 pc, named;
+	u32 uid, nfds;
+	struct {
+		u64 number, fd;
+	} fds[EXPECT_FDS]; /* the last descriptors that the thread named */
 	u32 nkeys, bad;
 	u8 fresh, open; /* open: the newest of the queue may get attachments */
 	u32 head, tail; /* of the queue: head is the oldest */

@@ -29,6 +29,13 @@ static struct fdinfo *make(int fd)
 	return *at + (u32)fd % FDS_PER_PAGE;
 }
 
+/* Whether we run on the memory of a parent whose descriptors are not ours. */
+static int anothers(void)
+{
+	struct thr *t = shim_self.thr;
+	return unlikely(t && t->vfork) && shim_in_vfork(t);
+}
+
 /* How much is kept of what comes through a descriptor of this kind. Files: a hash, as they can be kept themselves;
  * the kernel's own files cannot. */
 static void policy(struct fdinfo *i, u32 kind, int kernels)
@@ -79,6 +86,50 @@ static int kernels_file(int fd, const struct stat *st)
 	return (int)yes;
 }
 
+void shim_fd_outside(void)
+{
+	struct stat st;
+	int fd;
+	for (fd = 0; fd < 256 && shim_index->outsides < sizeof shim_index->outside / sizeof *shim_index->outside; fd++)
+		if (!shim_fd_ours(fd) && sys(SYS_fstat, fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+			shim_index->outside[shim_index->outsides].dev = st.st_dev;
+			shim_index->outside[shim_index->outsides++].ino = st.st_ino;
+		}
+}
+
+/* A descriptor that we did not see come to be is the first process's, or was handed on by a program of the run: then
+ * pipes have both ends in it, and so have sockets that are joined, as those to others only stand for them. */
+static u32 side(u32 kind, int fd, const struct stat *st)
+{
+	u8 peer[128];
+	u32 k, len = sizeof peer;
+	struct statfs fs;
+	for (k = 0; k < shim_index->outsides; k++)
+		if (shim_index->outside[k].dev == st->st_dev && shim_index->outside[k].ino == st->st_ino)
+			return FD_OUTSIDE;
+	if (kind == FD_PIPE && sys(SYS_fstatfs, fd, &fs) == 0 && (u32)fs.f_type == 0x50495045)
+		return FD_INSIDE;
+	if (kind == FD_SOCKET && sys(SYS_getpeername, fd, peer, &len) == 0)
+		return FD_INSIDE;
+	return 0;
+}
+
+void shim_fd_named(int fd, u64 name)
+{
+	struct fdinfo *i = fd < 0 || anothers() ? 0 : make(fd);
+	if (i && (!i->name || i->named != (u16)shim_run.proc)) {
+		i->name = name;
+		i->named = (u16)shim_run.proc;
+	}
+}
+
+void shim_fd_inside(int fd)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	if (unlikely(shim_index != 0) && i && i->obj)
+		i->flags |= FD_INSIDE;
+}
+
 static void classify(struct fdinfo *i, int fd, const struct stat *st)
 {
 	u32 major = major(st->st_rdev), minor = minor(st->st_rdev);
@@ -105,13 +156,8 @@ static void classify(struct fdinfo *i, int fd, const struct stat *st)
 	default:
 		policy(i, FD_ANON, 0);
 	}
-}
-
-/* Whether we run on the memory of a parent whose descriptors are not ours. */
-static int anothers(void)
-{
-	struct thr *t = shim_self.thr;
-	return unlikely(t && t->vfork) && shim_in_vfork(t);
+	if (unlikely(shim_index != 0) && i->kind != FD_FILE && i->kind != FD_DIR)
+		i->flags = (u8)((i->flags & ~(FD_INSIDE | FD_OUTSIDE)) | side(i->kind, fd, st));
 }
 
 /* The name of a number, said the first time. */
@@ -124,6 +170,18 @@ static u64 name_of(struct thr *t, struct fdinfo *i, int fd, const char *detail)
 	return i->name;
 }
 
+/* Whether another thread is to make this descriptor, or to use it first; it has when this comes back. */
+static u64 others(struct thr *t, int fd)
+{
+	struct expect *x = t->re ? t->re->x : 0;
+	struct fdinfo *i = shim_fdinfo(fd);
+	if (!x || x->kind != EXPECT_EVENT || !x->obj || fd < 0 || shim_re_mine(t) || (i && i->name && i->named == (u16)shim_run.proc))
+		return 0;
+	while (!(i = shim_fdinfo(fd)) || !__atomic_load_n(&i->obj, __ATOMIC_ACQUIRE))
+		shim_re_yield(t, x->obj);
+	return i->obj;
+}
+
 u64 shim_fd_slow(struct thr *t, int fd)
 {
 	struct stat st;
@@ -131,10 +189,13 @@ u64 shim_fd_slow(struct thr *t, int fd)
 	char name[400], at[32];
 	struct text s;
 	long r;
+	u64 named;
+	if (unlikely(shim_index != 0) && (named = others(t, fd)))
+		return named;
 	if (fd < 0 || shim_fd_ours(fd) || sys(SYS_fstat, fd, &st) != 0 || !(i = make(fd)))
 		return 0;
-	classify(i, fd, &st);
 	i->flags = 0;
+	classify(i, fd, &st);
 	shim_text(&s, at, sizeof at);
 	shim_put(&s, "/proc/self/fd/");
 	shim_putd(&s, fd);

@@ -27,6 +27,9 @@ HIDDEN void shim_fd_gone(int fd); /* before it is closed, so that no other's num
 HIDDEN void shim_fd_gone_from(u32 first, u32 last);
 HIDDEN void shim_fd_is(int fd, const struct stat *st); /* what it is, when somebody has asked already */
 HIDDEN u32 shim_fd_kind(int fd); /* FD_… */
+HIDDEN void shim_fd_named(int fd, u64 name); /* what the number is called whenever it is open */
+HIDDEN void shim_fd_inside(int fd); /* a channel that the run made, both ends of it */
+HIDDEN void shim_fd_outside(void); /* from the run's first process: what it has now came from outside */
 
 struct fdinfo {
 	u64 obj; /* 0: not open, or not known */
@@ -38,6 +41,8 @@ struct fdinfo {
 };
 #define FD_ASK 0x80 /* decided in shim_fd_policy */
 #define FD_LOCKED 1 /* this process has had a POSIX lock through it */
+#define FD_INSIDE 2 /* in a re-execution: both its ends were made by the run (channel.h) */
+#define FD_OUTSIDE 4 /* in a re-execution: the run's first process inherited it */
 #define FDS_PER_PAGE 256
 #define FD_PAGES 4096
 extern struct fdinfo *shim_fd_pages[FD_PAGES] HIDDEN;

@@ -63,6 +63,24 @@ HIDDEN void shim_re_turn(const struct expect *x, struct object_entry *o);
 /* A lock of a file: its turn, then the lock, for which nobody waits longer than its holder needs to let go. */
 HIDDEN int shim_re_lock_file(const struct expect *x, int fd, int cmd, unsigned long arg);
 
+static inline void feed_timer(const struct expect *x, struct itimerspec *it, u64 value_ns, u64 interval_ns)
+{
+	if (it) {
+		feed_timespec(x->ret == 0, &it->it_value, value_ns);
+		feed_timespec(x->ret == 0, &it->it_interval, interval_ns);
+	}
+}
+
+/* Answers to questions for names (stand_name.c). */
+HIDDEN int shim_re_addrs(struct expect *x, const struct addrinfo *hints, struct addrinfo **res);
+HIDDEN int shim_re_nameinfo(struct expect *x, char *host, u64 hostlen, char *serv, u64 servlen);
+HIDDEN struct hostent *shim_re_host(struct expect *x);
+HIDDEN int shim_re_host_r(struct expect *x, struct hostent *buf, char *space, u64 n, struct hostent **h, int *herr);
+HIDDEN u32 shim_re_index(struct expect *x);
+HIDDEN char *shim_re_interface(struct expect *x, char *name);
+HIDDEN struct if_nameindex *shim_re_interfaces(struct expect *x);
+HIDDEN int shim_re_ifaddrs(struct expect *x, struct ifaddrs **list);
+
 static inline double feed_double(u64 bits)
 {
 	double d;

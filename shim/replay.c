@@ -35,6 +35,8 @@ int shim_re_boot(const char *index)
 	int r = shim_index_map(index);
 	if (r)
 		return r;
+	if (!__atomic_exchange_n(&shim_index->rooted, 1, __ATOMIC_ACQ_REL))
+		shim_fd_outside();
 	for (r = 0; r < CALLS_MAX; r++)
 		if (zfeed[r])
 			shim_real_table[r] = zfeed[r];
@@ -99,6 +101,8 @@ int shim_re_thread(struct thr *t)
 	t->re->th = th;
 	t->re->x = 0;
 	t->re->path_len = t->re->injected = 0;
+	t->re->fd_next = 0;
+	t->re->fd_taken = 0;
 	shim_expect_begin(&t->re->ex, th);
 	th->now = (u32)sys(SYS_gettid);
 	__atomic_store_n(&th->state, PROPHET_TurnRuns, __ATOMIC_RELEASE);
@@ -423,6 +427,13 @@ static int same_data(const struct ev *e, const struct expect *x)
 		at += m;
 	}
 	return 1;
+}
+
+void shim_re_hashed(struct ev *e)
+{
+	e->data_kind = 0;
+	if (e->x->hashed && e->x->hash != e->hash)
+		shim_re_differs(e->t, e->x, PROPHET_DiffersData, e->call, e->data_len, e->data_len, "");
 }
 
 static int failed(i64 ret)

@@ -24,6 +24,8 @@ struct re {
 	struct replaythread *th;
 	struct expect *x; /* of the call under way; NULL: none, or one that the trace does not have */
 	u32 path_len, injected; /* injected: a signal that we are delivering */
+	u32 fd_next, pad; /* of the thread's descriptors whose numbers others make, too; bits: which of those from there are made */
+	u64 fd_taken;
 	u8 path[256];
 	struct expects ex;
 };
@@ -54,6 +56,7 @@ HIDDEN int shim_re_signal(struct thr *t, int sig); /* a handler begins: 0: the t
 HIDDEN void shim_re_sigret(struct thr *t, int sig);
 HIDDEN NOINLINE void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text);
 HIDDEN void shim_re_stop(struct thr *t, u32 state) __attribute__((noreturn));
+HIDDEN void shim_re_hashed(struct ev *e); /* compares the hash that the event has been given, instead of data */
 HIDDEN void shim_re_record(struct thr *t, u32 tag); /* what a recording would write here */
 HIDDEN int shim_re_mine(const struct thr *t); /* whether an object that has no name yet is to get one from this thread, now */
 HIDDEN void shim_re_yield(struct thr *t, u64 object); /* between two looks at what another thread will do to it */

@@ -2,7 +2,7 @@
  * ones, directories have the recorded entries in the recorded order, what asks about terminals is answered from the
  * trace, and copies inside of the kernel are as long as they were.
  */
-#include "feed.h"
+#include "channel.h"
 #include <asm/ioctls.h>
 #include <errno.h>
 #include <linux/fs.h>
@@ -18,7 +18,8 @@ static int made_as(struct expect *x, char *path, int flags)
 		errno = EINVAL;
 		return -1;
 	}
-	return TRUE(open)(path, flags | O_RDWR | O_CREAT | O_EXCL, 0600);
+	shim_re_fd_turn(x->ret);
+	return shim_re_fd(TRUE(open)(path, flags | O_RDWR | O_CREAT | O_EXCL, 0600), x->ret);
 }
 
 #define TEMP(name, params, args, flags)                                    \
@@ -224,7 +225,7 @@ STANDIN(ioctl, re_ioctl)
 
 static int changes(int cmd)
 {
-	return cmd == F_SETFD || cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC || cmd == F_ADD_SEALS || cmd == F_GETOWN_EX || (cmd >= F_GET_RW_HINT && cmd <= F_SET_FILE_RW_HINT);
+	return cmd == F_SETFD || cmd == F_ADD_SEALS || cmd == F_GETOWN_EX || (cmd >= F_GET_RW_HINT && cmd <= F_SET_FILE_RW_HINT);
 }
 
 static int fcntl_as(struct expect *x, u32 call, int fd, int cmd, unsigned long arg)
@@ -244,7 +245,10 @@ static int fcntl_as(struct expect *x, u32 call, int fd, int cmd, unsigned long a
 		sys(SYS_fcntl, fd, cmd, arg);
 	else if (cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_SETLK || cmd == F_OFD_SETLKW)
 		return shim_re_lock_file(x, fd, cmd == F_SETLK || cmd == F_SETLKW ? F_SETLKW : F_OFD_SETLKW, arg);
-	else if (changes(cmd))
+	else if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
+		shim_re_fd_turn(x->ret);
+		return shim_re_fd(real(fd, cmd, arg), x->ret);
+	} else if (changes(cmd))
 		return real(fd, cmd, arg);
 	return (int)x->ret;
 }
@@ -279,7 +283,12 @@ int __open64(const char *path, int flags, ...);
 			mode = (mode_t)va_arg(ap, unsigned);                              \
 			va_end(ap);                                                       \
 		}                                                                         \
-		return x && x->ret < 0 ? (int)shim_re_ret(x) : TRUE(name) args;           \
+		if (!x)                                                                   \
+			return TRUE(name) args;                                           \
+		if (x->ret < 0)                                                           \
+			return (int)shim_re_ret(x);                                       \
+		shim_re_fd_turn(x->ret);                                                  \
+		return shim_re_fd(TRUE(name) args, x->ret);                               \
 	}                                                                                 \
 	STANDIN(name, re_##name)
 OPEN(open, (const char *path, int flags, ...), (path, flags, mode), flags)

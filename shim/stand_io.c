@@ -1,116 +1,155 @@
 /* Stand-ins for reading and writing. What the trace kept of the data is given back. A regular file of which it has only
  * a hash is really read, as it is what it was, or a copy of that, and the data compared. As much is read and written as
- * then. Descriptors that are no files are another's matter where the trace has nothing (stand_channel).
+ * then. Channels go by channel.h.
  */
-#include "feed.h"
+#include "channel.h"
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/uio.h>
 
-/* The recorded answer in the caller's memory, or -2: the kernel has to be asked. moves: the call moves the file's
- * offset. */
-static ssize_t from_trace(struct expect *x, int fd, const struct iovec *v, u64 pieces, int moves)
+#define ASK (-2) /* the kernel has to be asked */
+
+static u64 room_of(const struct iovec *v, int n)
 {
-	u64 at = 0, n = (u64)x->ret, i;
-	if (x->ret <= 0)
-		return shim_re_ret(x);
-	if (!x->data || x->data_len != n)
-		return -2;
-	for (i = 0; i < pieces && at < n; i++) {
-		u64 m = v[i].iov_len < n - at ? v[i].iov_len : n - at;
-		shim_copy(v[i].iov_base, x->data + at, m);
-		at += m;
-	}
-	if (moves && shim_fd_kind(fd) == FD_FILE)
-		sys(SYS_lseek, fd, x->ret, SEEK_CUR);
-	return at == n ? x->ret : -2;
+	u64 sum = 0;
+	for (; n > 0; v++, n--)
+		sum += v->iov_len;
+	return sum;
 }
 
-/* READS(name, params, args of the real call with n for how much, whether the offset moves) */
-#define READS(name, params, args, moves)                                                   \
-	static ssize_t re_##name params                                                    \
-	{                                                                                  \
-		struct expect *x = shim_re_of(CALL_##name);                                \
-		struct iovec v = {buf, n};                                                 \
-		ssize_t r;                                                                 \
-		if (x && (r = from_trace(x, fd, &v, 1, moves)) != -2)                      \
-			return r;                                                          \
-		if (x && (u64)x->ret < n)                                                  \
-			n = (size_t)x->ret;                                                \
-		return ((ssize_t(*) params)shim_true(CALL_##name))args;                    \
-	}                                                                                  \
+/* A file's data where the trace has all of it; the file's offset moves as if it had been read. */
+static ssize_t from_file(const struct expect *x, int fd, const struct iovec *v, int n, int moves)
+{
+	if (x->ret < 0)
+		return shim_re_ret(x);
+	if (x->ret > 0 && (!x->data || x->data_len != (u64)x->ret))
+		return ASK;
+	if (x->ret > 0) {
+		shim_scatter(v, (u64)n, x->data, x->data_len);
+		if (moves && shim_fd_kind(fd) == FD_FILE)
+			sys(SYS_lseek, fd, x->ret, SEEK_CUR);
+	}
+	return x->ret;
+}
+
+/* The recorded answer. */
+static ssize_t from_trace(const struct expect *x, int fd, const struct iovec *v, int n, int moves)
+{
+	if (x->data && x->data_len > room_of(v, n))
+		return ASK;
+	if (shim_channel_inside(fd) && x->ret >= 0) {
+		u64 value = 0;
+		if (shim_fd_kind(fd) != FD_ANON)
+			return shim_channel_read(x, fd, v, n, 0);
+		if (x->data && x->data_len == 8)
+			shim_copy(&value, x->data, 8);
+		shim_channel_count(fd, value);
+	}
+	return from_file(x, fd, v, n, moves);
+}
+
+#define LESS n = (u64)x->ret < n ? (size_t)x->ret : n
+#define ONE struct iovec one = {buf, n}, *v = &one; int pieces = 1;
+#define MANY const struct iovec *v = iov; int pieces = n;
+
+/* limit: no more is read than then. */
+#define READS(name, params, args, give, limit, moves)                                            \
+	static ssize_t re_##name params                                                         \
+	{                                                                                       \
+		struct expect *x = shim_re_of(CALL_##name);                                     \
+		if (x) {                                                                        \
+			give ssize_t r = from_trace(x, fd, v, pieces, moves);                   \
+			if (r != ASK)                                                           \
+				return r;                                                       \
+			limit;                                                                  \
+		}                                                                               \
+		return ((ssize_t(*) params)shim_true(CALL_##name)) args;                        \
+	}                                                                                       \
 	STANDIN(name, re_##name)
-READS(read, (int fd, void *buf, size_t n), (fd, buf, n), 1)
-READS(__read, (int fd, void *buf, size_t n), (fd, buf, n), 1)
-READS(__read_chk, (int fd, void *buf, size_t n, size_t room), (fd, buf, n, room), 1)
-READS(pread, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), 0)
-READS(pread64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), 0)
-READS(__pread64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), 0)
-READS(__pread_chk, (int fd, void *buf, size_t n, off_t off, size_t room), (fd, buf, n, off, room), 0)
-READS(__pread64_chk, (int fd, void *buf, size_t n, off_t off, size_t room), (fd, buf, n, off, room), 0)
+READS(read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1)
+READS(__read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1)
+READS(__read_chk, (int fd, void *buf, size_t n, size_t room), (fd, buf, n, room), ONE, LESS, 1)
+READS(pread, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, 0)
+READS(pread64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, 0)
+READS(__pread64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, 0)
+READS(__pread_chk, (int fd, void *buf, size_t n, off_t off, size_t room), (fd, buf, n, off, room), ONE, LESS, 0)
+READS(__pread64_chk, (int fd, void *buf, size_t n, off_t off, size_t room), (fd, buf, n, off, room), ONE, LESS, 0)
+READS(readv, (int fd, const struct iovec *iov, int n), (fd, iov, n), MANY, (void)0, 1)
+READS(preadv, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0, 0)
+READS(preadv64, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0, 0)
+READS(preadv2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0, off == -1)
+READS(preadv64v2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0, off == -1)
 
-#define READSV(name, params, args, moves)                                                  \
-	static ssize_t re_##name params                                                    \
-	{                                                                                  \
-		struct expect *x = shim_re_of(CALL_##name);                                \
-		ssize_t r;                                                                 \
-		if (x && (r = from_trace(x, fd, v, (u64)n, moves)) != -2)                  \
-			return r;                                                          \
-		return ((ssize_t(*) params)shim_true(CALL_##name))args;                    \
-	}                                                                                  \
-	STANDIN(name, re_##name)
-READSV(readv, (int fd, const struct iovec *v, int n), (fd, v, n), 1)
-READSV(preadv, (int fd, const struct iovec *v, int n, off_t off), (fd, v, n, off), 0)
-READSV(preadv64, (int fd, const struct iovec *v, int n, off_t off), (fd, v, n, off), 0)
-READSV(preadv2, (int fd, const struct iovec *v, int n, off_t off, int flags), (fd, v, n, off, flags), off == -1)
-READSV(preadv64v2, (int fd, const struct iovec *v, int n, off_t off, int flags), (fd, v, n, off, flags), off == -1)
-
-/* What is written goes where it went; a part of it, if it was a part. */
-#define WRITES(name, params, args)                                                         \
-	static ssize_t re_##name params                                                    \
-	{                                                                                  \
-		struct expect *x = shim_re_of(CALL_##name);                                \
-		if (x && x->ret < 0)                                                       \
-			return shim_re_ret(x);                                             \
-		if (x && (u64)x->ret < n && shim_fd_kind(fd) == FD_FILE)                   \
-			n = (size_t)x->ret;                                                \
-		return ((ssize_t(*) params)shim_true(CALL_##name))args;                    \
-	}                                                                                  \
-	STANDIN(name, re_##name)
-WRITES(write, (int fd, const void *buf, size_t n), (fd, buf, n))
-WRITES(__write, (int fd, const void *buf, size_t n), (fd, buf, n))
-WRITES(pwrite, (int fd, const void *buf, size_t n, off_t off), (fd, buf, n, off))
-WRITES(pwrite64, (int fd, const void *buf, size_t n, off_t off), (fd, buf, n, off))
-WRITES(__pwrite64, (int fd, const void *buf, size_t n, off_t off), (fd, buf, n, off))
-
-/* The same of the C library's streams. */
-
-static ssize_t re_io_read(FILE *fp, void *buf, ssize_t n)
+static ssize_t re_stdio_read(FILE *fp, void *buf, ssize_t n)
 {
 	struct expect *x = shim_re_of(CALL__IO_file_read);
 	struct iovec v = {buf, (size_t)n};
+	ssize_t (*real)(FILE *, void *, ssize_t) = (__typeof__(real))shim_true(CALL__IO_file_read);
 	ssize_t r;
-	if (x && (r = from_trace(x, fp->_fileno, &v, 1, 1)) != -2)
-		return r;
-	return ((ssize_t(*)(FILE *, void *, ssize_t))shim_true(CALL__IO_file_read))(fp, buf, x && x->ret < n ? x->ret : n);
+	if (!x)
+		return real(fp, buf, n);
+	r = from_trace(x, fp->_fileno, &v, 1, 1);
+	return r == ASK ? real(fp, buf, x->ret < n ? x->ret : n) : r;
 }
-STANDIN(_IO_file_read, re_io_read)
+STANDIN(_IO_file_read, re_stdio_read)
+
+/* Whether what was written has gone the recorded way; 0: a file is really written. */
+static int to_trace(const struct expect *x, int fd, const struct iovec *v, int n)
+{
+	if (x->ret < 0)
+		return 1;
+	if (shim_channel_outside(fd) ? shim_fd_kind(fd) == FD_NULL : shim_channel_file(fd))
+		return 0;
+	if (x->ret > 0 && (shim_channel_inside(fd) || shim_channel_outside(fd)))
+		shim_channel_write(x, fd, v, n, 0, 0);
+	return 1;
+}
+
+/* A part of it, if it was a part. */
+#define WRITES(name, params, args, give, limit)                             \
+	static ssize_t re_##name params                                     \
+	{                                                                   \
+		struct expect *x = shim_re_of(CALL_##name);                 \
+		if (x) {                                                    \
+			give if (to_trace(x, fd, v, pieces)) return shim_re_ret(x); \
+			limit;                                              \
+		}                                                           \
+		return ((ssize_t(*) params)shim_true(CALL_##name)) args;    \
+	}                                                                   \
+	STANDIN(name, re_##name)
+WRITES(write, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS)
+WRITES(__write, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS)
+WRITES(pwrite, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS)
+WRITES(pwrite64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS)
+WRITES(__pwrite64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS)
+WRITES(writev, (int fd, const struct iovec *iov, int n), (fd, iov, n), MANY, (void)0)
+WRITES(pwritev, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0)
+WRITES(pwritev64, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0)
+WRITES(pwritev2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0)
+WRITES(pwritev64v2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0)
 
 #define IO_ERR_SEEN 0x20 /* in _flags */
 
 /* The stream learns of an error by its flag, and of how much was written before. */
-static ssize_t re_io_write(FILE *fp, const void *buf, ssize_t n)
+static ssize_t re_stdio_write(FILE *fp, void *buf, ssize_t n)
 {
 	struct expect *x = shim_re_of(CALL__IO_file_write);
-	ssize_t r = 0;
-	if (!x || x->ret >= 0)
-		r = ((ssize_t(*)(FILE *, const void *, ssize_t))shim_true(CALL__IO_file_write))(fp, buf, x && x->ret < n ? x->ret : n);
+	ssize_t (*real)(FILE *, void *, ssize_t) = (__typeof__(real))shim_true(CALL__IO_file_write);
+	struct iovec v = {buf, (size_t)n};
+	ssize_t r;
+	if (!x)
+		return real(fp, buf, n);
+	if (!to_trace(x, fp->_fileno, &v, 1))
+		r = real(fp, buf, x->ret < n ? x->ret : n);
 	else
+		r = x->ret > 0 ? x->ret : 0;
+	if (x->ret < 0)
 		errno = (int)-x->ret;
-	if (x && x->ret < n)
+	if (x->ret < n)
 		fp->_flags |= IO_ERR_SEEN;
 	return r;
 }
-STANDIN(_IO_file_write, re_io_write)
+STANDIN(_IO_file_write, re_stdio_write)
 
 static off_t re_io_seek(FILE *fp, off_t off, int whence)
 {
@@ -131,3 +170,32 @@ static int re_io_stat(FILE *fp, void *st)
 	return (int)shim_re_ret(x);
 }
 STANDIN(_IO_file_stat, re_io_stat)
+
+static int re_eventfd_read(int fd, eventfd_t *value)
+{
+	struct expect *x = shim_re_of(CALL_eventfd_read);
+	if (!x)
+		return TRUE(eventfd_read)(fd, value);
+	if (x->ret != 0)
+		return (int)shim_re_ret(x);
+	if (shim_channel_inside(fd))
+		shim_channel_count(fd, x->f1);
+	*value = x->f1;
+	return 0;
+}
+STANDIN(eventfd_read, re_eventfd_read)
+
+static int re_eventfd_write(int fd, eventfd_t value)
+{
+	struct expect *x = shim_re_of(CALL_eventfd_write);
+	if (!x)
+		return TRUE(eventfd_write)(fd, value);
+	if (x->ret == 0 && shim_channel_inside(fd)) {
+		struct iovec v = {&value, 8};
+		struct expect all = *x;
+		all.ret = 8;
+		shim_channel_write(&all, fd, &v, 1, 0, 0);
+	}
+	return (int)shim_re_ret(x);
+}
+STANDIN(eventfd_write, re_eventfd_write)

@@ -1,9 +1,12 @@
 /* See steps_net.h. */
+#include "replay.h"
 #include "wrap_all.h"
 #include <linux/un.h>
 #include <sys/mman.h>
 
 #define ADDR_MAX 128
+#define OPTION_MAX 256 /* of a socket's option */
+#define CONTROL_MAX 128 /* of one control message: 32 descriptors */
 
 int shim_may_read(const void *p, u64 n)
 {
@@ -29,6 +32,8 @@ void shim_input_list(struct ev *e, shim_encode encode, const void *what, u64 n, 
 		e->inlen = (u32)(p - e->inbuf);
 		return;
 	}
+	if (unlikely(shim_index != 0)) /* it is the trace's */
+		return;
 	m = sys(SYS_mmap, 0, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (m < 0 && m > -4096) {
 		e->note |= PROPHET_NoteOnlyTime;
@@ -96,6 +101,8 @@ u64 shim_obj_pair(struct thr *t, const int *fds, int r, u32 kind)
 		return 0;
 	first = shim_fd_made(t, fds[0], kind, kind == FD_PIPE ? "pipe, read end" : "socketpair");
 	shim_fd_made(t, fds[1], kind, kind == FD_PIPE ? "pipe, write end" : "socketpair");
+	shim_fd_inside(fds[0]);
+	shim_fd_inside(fds[1]);
 	return first;
 }
 
@@ -226,7 +233,7 @@ void shim_input_connected(struct ev *e, int fd, const struct sockaddr *addr, u32
 
 void shim_input_opt(struct ev *e, const void *val, u32 len)
 {
-	u32 n = len < 64 ? len : 64;
+	u32 n = len < OPTION_MAX ? len : OPTION_MAX;
 	if (e->ret < 0 || !val || len == 4 || !n || !shim_may_read(val, n))
 		return;
 	input_is(e, put_bytes(e->inbuf, val, n));
@@ -304,14 +311,16 @@ void shim_input_msg(struct ev *e, const struct msghdr *msg, int in)
 	p = put_v(p, in ? (u32)msg->msg_flags : 0);
 	while ((c = next_control(msg, &at))) {
 		n = c->cmsg_len - sizeof *c;
-		if (p + (n < 64 ? n : 64) > limit) {
+		if (n > CONTROL_MAX)
+			e->note |= PROPHET_NoteCut;
+		if (p + (n < CONTROL_MAX ? n : CONTROL_MAX) > limit) {
 			e->note |= PROPHET_NoteCut;
 			break;
 		}
 		p = put_v(p, (u32)c->cmsg_level);
 		p = put_v(p, (u32)c->cmsg_type);
 		p = put_v(p, n);
-		p = put_bytes(p, c + 1, n < 64 ? n : 64);
+		p = put_bytes(p, c + 1, n < CONTROL_MAX ? n : CONTROL_MAX);
 	}
 	input_is(e, p);
 }
@@ -337,7 +346,7 @@ void shim_do_mmsg(struct ev *e, int fd, const struct mmsghdr *vec, int in)
 	}
 	if (!keep || !shim_ctl.inputs || !total)
 		return;
-	if (keep == PROPHET_InputsHash) {
+	if (keep == PROPHET_InputsHash || (unlikely(shim_index != 0) && e->x->hashed)) {
 		struct hash_state h;
 		shim_hash_begin(&h);
 		for (k = 0; k < (u64)n; k++) {
@@ -350,6 +359,10 @@ void shim_do_mmsg(struct ev *e, int fd, const struct mmsghdr *vec, int in)
 		}
 		e->hash = shim_hash_end(&h);
 		e->data_kind = DATA_HASH;
+		if (unlikely(shim_index != 0))
+			shim_re_hashed(e);
+	} else if (unlikely(shim_index != 0)) {
+		return; /* it is the trace's */
 	} else {
 		long p;
 		u64 at = 0;
@@ -514,16 +527,30 @@ void shim_input_interfaces(struct ev *e, const struct if_nameindex *list)
 		shim_input_list(e, put_interfaces, list, 4096, 4096 * 32);
 }
 
-/* For each address of an interface S name, V flags, V family, S address. */
+/* How many bits of a mask are set from the start; its place in the flags' upper half is 1 + that, 0 for no mask. */
+static u64 mask_bits(const struct sockaddr *mask)
+{
+	const u8 *p = (const u8 *)mask;
+	u64 n = 0, len;
+	if (!mask)
+		return 0;
+	len = mask->sa_family == AF_INET ? 4 : mask->sa_family == AF_INET6 ? 16 : 0;
+	p += len == 4 ? 4 : 8;
+	while (n < len * 8 && p[n / 8] >> (7 - n % 8) & 1)
+		n++;
+	return n + 1;
+}
+
+/* For each address of an interface S name, V flags and mask, V family, S address. */
 static u8 *put_ifaddrs(u8 *p, u8 *end, const void *what, u64 n)
 {
 	const struct ifaddrs *i;
 	for (i = what; i && n; i = i->ifa_next, n--) {
-		u64 len = !i->ifa_addr ? 0 : i->ifa_addr->sa_family == AF_INET ? 16 : i->ifa_addr->sa_family == AF_INET6 ? 28 : 2;
+		u64 len = !i->ifa_addr ? 0 : i->ifa_addr->sa_family == AF_INET ? 16 : i->ifa_addr->sa_family == AF_INET6 ? 28 : i->ifa_addr->sa_family == AF_PACKET ? 20 : 2;
 		if (end - p < 2 * INPUT_ITEM)
 			return 0;
 		p = put_text(p, i->ifa_name, IF_NAMESIZE);
-		p = put_v(p, i->ifa_flags);
+		p = put_v(p, i->ifa_flags | mask_bits(i->ifa_netmask) << 32);
 		p = shim_put_addr(p, i->ifa_addr, len);
 	}
 	return p;

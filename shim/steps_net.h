@@ -52,7 +52,9 @@ static inline u64 shim_obj_epoll(struct thr *t, int fd)
 
 static inline u64 shim_obj_eventfd(struct thr *t, int fd)
 {
-	return shim_fd_made(t, fd, FD_ANON, "eventfd");
+	u64 o = shim_fd_made(t, fd, FD_ANON, "eventfd");
+	shim_fd_inside(fd);
+	return o;
 }
 
 static inline u64 shim_obj_timerfd(struct thr *t, int fd)
@@ -214,6 +216,17 @@ static inline const char *shim_proto_name(const struct protoent *p)
 
 HIDDEN void shim_input_addrs(struct ev *e, struct addrinfo **res, int r);
 HIDDEN void shim_input_host(struct ev *e, const struct hostent *h);
+
+/* Why there was no answer. */
+static inline u64 shim_herr(int r, struct hostent **h, const int *herr)
+{
+	return r == 0 && *h ? 0 : (u64)(i64)*herr;
+}
+
+static inline const char *shim_canon(struct addrinfo **res, int r)
+{
+	return r == 0 && *res ? (*res)->ai_canonname : 0;
+}
 
 static inline void shim_input_host_r(struct ev *e, struct hostent **h, int r)
 {

@@ -2104,6 +2104,263 @@ static int zfeed_posix_madvise(void *addr, size_t n, int advice)
 	return (int)x->ret;
 }
 
+static int zfeed_listen(int fd, int backlog)
+{
+	struct expect *x = shim_re_of(CALL_listen);
+	if (!x)
+		return ((int (*)(int fd, int backlog))shim_true(CALL_listen))(fd, backlog);
+	(void)fd;
+	(void)backlog;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct expect *x = shim_re_of(CALL_connect);
+	if (!x)
+		return ((int (*)(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len))shim_true(CALL_connect))(fd, addr, len);
+	(void)fd;
+	(void)addr;
+	(void)len;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed___connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+	struct expect *x = shim_re_of(CALL___connect);
+	if (!x)
+		return ((int (*)(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len))shim_true(CALL___connect))(fd, addr, len);
+	(void)fd;
+	(void)addr;
+	(void)len;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_shutdown(int fd, int how)
+{
+	struct expect *x = shim_re_of(CALL_shutdown);
+	if (!x)
+		return ((int (*)(int fd, int how))shim_true(CALL_shutdown))(fd, how);
+	(void)fd;
+	(void)how;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
+{
+	struct expect *x = shim_re_of(CALL_setsockopt);
+	if (!x)
+		return ((int (*)(int fd, int level, int name, const void *val, socklen_t len))shim_true(CALL_setsockopt))(fd, level, name, val, len);
+	(void)fd;
+	(void)level;
+	(void)name;
+	(void)val;
+	(void)len;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_sockatmark(int fd)
+{
+	struct expect *x = shim_re_of(CALL_sockatmark);
+	if (!x)
+		return ((int (*)(int fd))shim_true(CALL_sockatmark))(fd);
+	(void)fd;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_isfdtype(int fd, int type)
+{
+	struct expect *x = shim_re_of(CALL_isfdtype);
+	if (!x)
+		return ((int (*)(int fd, int type))shim_true(CALL_isfdtype))(fd, type);
+	(void)fd;
+	(void)type;
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_timerfd_settime(int fd, int flags, const struct itimerspec *set, struct itimerspec *old)
+{
+	struct expect *x = shim_re_of(CALL_timerfd_settime);
+	if (!x)
+		return ((int (*)(int fd, int flags, const struct itimerspec *set, struct itimerspec *old))shim_true(CALL_timerfd_settime))(fd, flags, set, old);
+	(void)fd;
+	(void)flags;
+	(void)set;
+	(void)old;
+	feed_itimerspec(x, old);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_timerfd_gettime(int fd, struct itimerspec *cur)
+{
+	struct expect *x = shim_re_of(CALL_timerfd_gettime);
+	if (!x)
+		return ((int (*)(int fd, struct itimerspec *cur))shim_true(CALL_timerfd_gettime))(fd, cur);
+	(void)fd;
+	(void)cur;
+	feed_timer(x, cur, x->f1, x->f2);
+	return (int)shim_re_ret(x);
+}
+
+static int zfeed_getaddrinfo(const char *restrict node, const char *restrict service, const struct addrinfo *restrict hints, struct addrinfo **restrict res)
+{
+	struct expect *x = shim_re_of(CALL_getaddrinfo);
+	if (!x)
+		return ((int (*)(const char *restrict node, const char *restrict service, const struct addrinfo *restrict hints, struct addrinfo **restrict res))shim_true(CALL_getaddrinfo))(node, service, hints, res);
+	(void)node;
+	(void)service;
+	(void)hints;
+	(void)res;
+	return shim_re_addrs(x, hints, res);
+}
+
+static int zfeed_getnameinfo(const struct sockaddr *restrict addr, socklen_t len, char *restrict host, socklen_t hostlen, char *restrict serv, socklen_t servlen, int flags)
+{
+	struct expect *x = shim_re_of(CALL_getnameinfo);
+	if (!x)
+		return ((int (*)(const struct sockaddr *restrict addr, socklen_t len, char *restrict host, socklen_t hostlen, char *restrict serv, socklen_t servlen, int flags))shim_true(CALL_getnameinfo))(addr, len, host, hostlen, serv, servlen, flags);
+	(void)addr;
+	(void)len;
+	(void)host;
+	(void)hostlen;
+	(void)serv;
+	(void)servlen;
+	(void)flags;
+	return shim_re_nameinfo(x, host, hostlen, serv, servlen);
+}
+
+static struct hostent * zfeed_gethostbyname(const char *name)
+{
+	struct expect *x = shim_re_of(CALL_gethostbyname);
+	if (!x)
+		return ((struct hostent * (*)(const char *name))shim_true(CALL_gethostbyname))(name);
+	(void)name;
+	return shim_re_host(x);
+}
+
+static struct hostent * zfeed_gethostbyname2(const char *name, int af)
+{
+	struct expect *x = shim_re_of(CALL_gethostbyname2);
+	if (!x)
+		return ((struct hostent * (*)(const char *name, int af))shim_true(CALL_gethostbyname2))(name, af);
+	(void)name;
+	(void)af;
+	return shim_re_host(x);
+}
+
+static struct hostent * zfeed_gethostbyaddr(const void *addr, socklen_t len, int af)
+{
+	struct expect *x = shim_re_of(CALL_gethostbyaddr);
+	if (!x)
+		return ((struct hostent * (*)(const void *addr, socklen_t len, int af))shim_true(CALL_gethostbyaddr))(addr, len, af);
+	(void)addr;
+	(void)len;
+	(void)af;
+	return shim_re_host(x);
+}
+
+static int zfeed_gethostbyname_r(const char *restrict name, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
+{
+	struct expect *x = shim_re_of(CALL_gethostbyname_r);
+	if (!x)
+		return ((int (*)(const char *restrict name, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr))shim_true(CALL_gethostbyname_r))(name, buf, space, n, h, herr);
+	(void)name;
+	(void)buf;
+	(void)space;
+	(void)n;
+	(void)h;
+	(void)herr;
+	return shim_re_host_r(x, buf, space, n, h, herr);
+}
+
+static int zfeed_gethostbyname2_r(const char *restrict name, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
+{
+	struct expect *x = shim_re_of(CALL_gethostbyname2_r);
+	if (!x)
+		return ((int (*)(const char *restrict name, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr))shim_true(CALL_gethostbyname2_r))(name, af, buf, space, n, h, herr);
+	(void)name;
+	(void)af;
+	(void)buf;
+	(void)space;
+	(void)n;
+	(void)h;
+	(void)herr;
+	return shim_re_host_r(x, buf, space, n, h, herr);
+}
+
+static int zfeed_gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
+{
+	struct expect *x = shim_re_of(CALL_gethostbyaddr_r);
+	if (!x)
+		return ((int (*)(const void *restrict addr, socklen_t len, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr))shim_true(CALL_gethostbyaddr_r))(addr, len, af, buf, space, n, h, herr);
+	(void)addr;
+	(void)len;
+	(void)af;
+	(void)buf;
+	(void)space;
+	(void)n;
+	(void)h;
+	(void)herr;
+	return shim_re_host_r(x, buf, space, n, h, herr);
+}
+
+static struct hostent * zfeed_gethostent(void)
+{
+	struct expect *x = shim_re_of(CALL_gethostent);
+	if (!x)
+		return ((struct hostent * (*)(void))shim_true(CALL_gethostent))();
+	return shim_re_host(x);
+}
+
+static int zfeed_gethostent_r(struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
+{
+	struct expect *x = shim_re_of(CALL_gethostent_r);
+	if (!x)
+		return ((int (*)(struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr))shim_true(CALL_gethostent_r))(buf, space, n, h, herr);
+	(void)buf;
+	(void)space;
+	(void)n;
+	(void)h;
+	(void)herr;
+	return shim_re_host_r(x, buf, space, n, h, herr);
+}
+
+static unsigned int zfeed_if_nametoindex(const char *name)
+{
+	struct expect *x = shim_re_of(CALL_if_nametoindex);
+	if (!x)
+		return ((unsigned int (*)(const char *name))shim_true(CALL_if_nametoindex))(name);
+	(void)name;
+	return shim_re_index(x);
+}
+
+static char * zfeed_if_indextoname(unsigned int index, char name[IF_NAMESIZE])
+{
+	struct expect *x = shim_re_of(CALL_if_indextoname);
+	if (!x)
+		return ((char * (*)(unsigned int index, char name[IF_NAMESIZE]))shim_true(CALL_if_indextoname))(index, name);
+	(void)index;
+	(void)name;
+	return shim_re_interface(x, name);
+}
+
+static struct if_nameindex * zfeed_if_nameindex(void)
+{
+	struct expect *x = shim_re_of(CALL_if_nameindex);
+	if (!x)
+		return ((struct if_nameindex * (*)(void))shim_true(CALL_if_nameindex))();
+	return shim_re_interfaces(x);
+}
+
+static int zfeed_getifaddrs(struct ifaddrs **list)
+{
+	struct expect *x = shim_re_of(CALL_getifaddrs);
+	if (!x)
+		return ((int (*)(struct ifaddrs **list))shim_true(CALL_getifaddrs))(list);
+	(void)list;
+	return shim_re_ifaddrs(x, list);
+}
+
 static ssize_t zfeed__IO_file_write(FILE *fp, const void *buf, ssize_t n)
 {
 	struct expect *x = shim_re_of(CALL__IO_file_write);
@@ -3645,6 +3902,29 @@ static void *const zfeed[CALLS_MAX] = {
 	[CALL_msync] = (void *)zfeed_msync,
 	[CALL_madvise] = (void *)zfeed_madvise,
 	[CALL_posix_madvise] = (void *)zfeed_posix_madvise,
+	[CALL_listen] = (void *)zfeed_listen,
+	[CALL_connect] = (void *)zfeed_connect,
+	[CALL___connect] = (void *)zfeed___connect,
+	[CALL_shutdown] = (void *)zfeed_shutdown,
+	[CALL_setsockopt] = (void *)zfeed_setsockopt,
+	[CALL_sockatmark] = (void *)zfeed_sockatmark,
+	[CALL_isfdtype] = (void *)zfeed_isfdtype,
+	[CALL_timerfd_settime] = (void *)zfeed_timerfd_settime,
+	[CALL_timerfd_gettime] = (void *)zfeed_timerfd_gettime,
+	[CALL_getaddrinfo] = (void *)zfeed_getaddrinfo,
+	[CALL_getnameinfo] = (void *)zfeed_getnameinfo,
+	[CALL_gethostbyname] = (void *)zfeed_gethostbyname,
+	[CALL_gethostbyname2] = (void *)zfeed_gethostbyname2,
+	[CALL_gethostbyaddr] = (void *)zfeed_gethostbyaddr,
+	[CALL_gethostbyname_r] = (void *)zfeed_gethostbyname_r,
+	[CALL_gethostbyname2_r] = (void *)zfeed_gethostbyname2_r,
+	[CALL_gethostbyaddr_r] = (void *)zfeed_gethostbyaddr_r,
+	[CALL_gethostent] = (void *)zfeed_gethostent,
+	[CALL_gethostent_r] = (void *)zfeed_gethostent_r,
+	[CALL_if_nametoindex] = (void *)zfeed_if_nametoindex,
+	[CALL_if_indextoname] = (void *)zfeed_if_indextoname,
+	[CALL_if_nameindex] = (void *)zfeed_if_nameindex,
+	[CALL_getifaddrs] = (void *)zfeed_getifaddrs,
 	[CALL__IO_file_write] = (void *)zfeed__IO_file_write,
 	[CALL__IO_file_seek] = (void *)zfeed__IO_file_seek,
 	[CALL__IO_file_close] = (void *)zfeed__IO_file_close,

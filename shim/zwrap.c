@@ -6346,6 +6346,7 @@ EXPORT int getaddrinfo(const char *restrict node, const char *restrict service, 
 	e.ret = (i64)r;
 	shim_tail_text(&e, node, PART_STR);
 	shim_tail_text(&e, service, PART_STR);
+	shim_tail_text(&e, shim_canon(res,r), PART_STR);
 	shim_input_addrs(&e, res, r);
 	shim_done(&e);
 	return r;
@@ -6384,6 +6385,7 @@ EXPORT struct hostent * gethostbyname(const char *name)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
 	shim_tail_text(&e, name, PART_STR);
+	shim_tail_num(&e, (u64)(r?0:h_errno));
 	shim_input_host(&e, r);
 	shim_done(&e);
 	return r;
@@ -6403,6 +6405,7 @@ EXPORT struct hostent * gethostbyname2(const char *name, int af)
 	e.ret = shim_ret_ptr((const void *)r);
 	e.f1 = (u64)(af);
 	shim_tail_text(&e, name, PART_STR);
+	shim_tail_num(&e, (u64)(r?0:h_errno));
 	shim_input_host(&e, r);
 	shim_done(&e);
 	return r;
@@ -6421,6 +6424,7 @@ EXPORT struct hostent * gethostbyaddr(const void *addr, socklen_t len, int af)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
 	e.f1 = (u64)(af);
+	shim_tail_num(&e, (u64)(r?0:h_errno));
 	shim_input_host(&e, r);
 	shim_done(&e);
 	return r;
@@ -6439,6 +6443,7 @@ EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict b
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	shim_tail_text(&e, name, PART_STR);
+	shim_tail_num(&e, (u64)(shim_herr(r,h,herr)));
 	shim_input_host_r(&e, h, r);
 	shim_done(&e);
 	return r;
@@ -6458,6 +6463,7 @@ EXPORT int gethostbyname2_r(const char *restrict name, int af, struct hostent *r
 	e.ret = (i64)r;
 	e.f1 = (u64)(af);
 	shim_tail_text(&e, name, PART_STR);
+	shim_tail_num(&e, (u64)(shim_herr(r,h,herr)));
 	shim_input_host_r(&e, h, r);
 	shim_done(&e);
 	return r;
@@ -6476,6 +6482,7 @@ EXPORT int gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, str
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(af);
+	shim_tail_num(&e, (u64)(shim_herr(r,h,herr)));
 	shim_input_host_r(&e, h, r);
 	shim_done(&e);
 	return r;
@@ -6493,6 +6500,7 @@ EXPORT struct hostent * gethostent(void)
 	r = REAL(gethostent)();
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_ptr((const void *)r);
+	shim_tail_num(&e, (u64)(r?0:h_errno));
 	shim_input_host(&e, r);
 	shim_done(&e);
 	return r;
@@ -6510,6 +6518,7 @@ EXPORT int gethostent_r(struct hostent *restrict buf, char *restrict space, size
 	r = REAL(gethostent_r)(buf, space, n, h, herr);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
+	shim_tail_num(&e, (u64)(shim_herr(r,h,herr)));
 	shim_input_host_r(&e, h, r);
 	shim_done(&e);
 	return r;

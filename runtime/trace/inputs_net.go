@@ -231,7 +231,11 @@ func decodeIfaddrs(out []Field, b []byte) ([]Field, bool) {
 	s := small{b: b}
 	for len(s.b) > 0 && !s.bad {
 		name, flags, addr := string(s.s()), s.v(), s.addr()
-		out = append(out, strField(name, fmt.Sprintf("%#x %s", flags, strings.TrimSuffix(addr, ":0"))))
+		addr = strings.TrimSuffix(addr, ":0")
+		if mask := flags >> 32; mask != 0 {
+			addr = fmt.Sprintf("%s/%d", addr, mask-1)
+		}
+		out = append(out, strField(name, fmt.Sprintf("%#x %s", uint32(flags), addr)))
 	}
 	return out, !s.bad
 }

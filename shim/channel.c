@@ -1,0 +1,200 @@
+/* See channel.h. */
+#include "channel.h"
+#include <poll.h>
+#include <signal.h>
+
+void shim_re_waits(struct thr *t, u64 object)
+{
+	t->re->th->object = object;
+	t->re->th->turn = 0;
+	__atomic_store_n(&t->re->th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
+}
+
+void shim_re_goes_on(struct thr *t)
+{
+	__atomic_store_n(&t->re->th->state, PROPHET_TurnRuns, __ATOMIC_RELEASE);
+}
+
+int shim_re_alone(const struct thr *t)
+{
+	const struct replaythread *th = shim_index_threads();
+	u32 i;
+	for (i = 1; i < shim_index->threads; i++)
+		if (th[i].uid && i != t->uid && th[i].proc == t->proc)
+			return 0;
+	return 1;
+}
+
+void shim_re_pause(struct thr *t, u32 *round)
+{
+	struct timespec ts = {0, 10000 << (*round < 7 ? *round : 7)};
+	if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+		shim_re_stop(t, PROPHET_TurnWaits);
+	sys(SYS_nanosleep, &ts, 0);
+	++*round;
+}
+
+int shim_channel_inside(int fd)
+{
+	struct fdinfo *i;
+	shim_fd_kind(fd);
+	i = shim_fdinfo(fd);
+	return i && i->obj && i->flags & FD_INSIDE;
+}
+
+int shim_channel_outside(int fd)
+{
+	struct fdinfo *i;
+	shim_fd_kind(fd);
+	i = shim_fdinfo(fd);
+	return i && i->obj && i->flags & FD_OUTSIDE;
+}
+
+int shim_channel_file(int fd)
+{
+	u32 kind = shim_fd_kind(fd);
+	return kind == FD_FILE || kind == FD_DIR || kind == FD_NULL;
+}
+
+static int ready(int fd, short events, int ms)
+{
+	struct pollfd p = {fd, events, 0};
+	struct timespec ts = {ms / 1000, ms % 1000 * 1000000L};
+	return sys(SYS_ppoll, &p, 1, &ts, 0, 0) != 0 ? p.revents | (short)0x4000 : 0; /* refused: asking again will not help */
+}
+
+void shim_channel_await(int fd, short events)
+{
+	struct thr *t = shim_self.thr;
+	if (ready(fd, events, 0))
+		return;
+	shim_re_waits(t, shim_fd_known(fd));
+	while (!ready(fd, events, 50))
+		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+			shim_re_stop(t, PROPHET_TurnWaits);
+	shim_re_goes_on(t);
+}
+
+/* Whether what is sent keeps its bounds: one message a call, however long. */
+static int messages(int fd)
+{
+	int type = SOCK_STREAM;
+	u32 len = sizeof type;
+	if (shim_fd_kind(fd) == FD_SOCKET)
+		sys(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len);
+	return type != SOCK_STREAM;
+}
+
+/* The piece that byte `at` lies in, up to most bytes. */
+static struct iovec piece(const struct iovec *v, int n, u64 at, u64 most)
+{
+	struct iovec p = {0, 0};
+	for (; n > 0 && at >= v->iov_len; v++, n--)
+		at -= v->iov_len;
+	if (n > 0) {
+		p.iov_base = (u8 *)v->iov_base + at;
+		p.iov_len = v->iov_len - at < most ? v->iov_len - at : most;
+	}
+	return p;
+}
+
+static long take(int fd, struct iovec *p, int flags)
+{
+	if (shim_fd_kind(fd) == FD_SOCKET)
+		return sys(SYS_recvfrom, fd, p->iov_base, p->iov_len, flags & MSG_PEEK, 0, 0);
+	return sys(SYS_read, fd, p->iov_base, p->iov_len);
+}
+
+/* Bytes that the trace has are only waited for and thrown away: where several write, they may have come in another order. */
+ssize_t shim_channel_read(const struct expect *x, int fd, const struct iovec *v, int n, int flags)
+{
+	u64 want = x->ret > 0 ? (u64)x->ret : 0, at = 0;
+	int cut = flags & MSG_TRUNC, kept = cut || (x->data && x->data_len >= want), whole = messages(fd);
+	u8 room[512];
+	if (x->ret < 0)
+		return shim_re_ret(x);
+	if (kept && flags & (MSG_PEEK | MSG_OOB))
+		shim_channel_await(fd, flags & MSG_OOB ? POLLPRI : POLLIN);
+	else
+		for (;;) {
+			struct iovec p = {room, sizeof room};
+			long r;
+			if (!kept && want)
+				p = piece(v, n, at, want - at);
+			else if (want && !whole && want - at < sizeof room)
+				p.iov_len = want - at;
+			shim_channel_await(fd, POLLIN);
+			r = take(fd, &p, flags);
+			if (r == -EAGAIN || r == -EINTR)
+				continue;
+			if (r <= 0)
+				break;
+			at = flags & MSG_PEEK ? (u64)r : at + (u64)r;
+			if (whole || (want && at >= want))
+				break;
+		}
+	if (kept && x->data)
+		shim_scatter(v, (u64)n, x->data, x->data_len);
+	return kept || !want ? (ssize_t)x->ret : (ssize_t)at;
+}
+
+/* That nobody reads any more was not so when it was written. */
+void shim_channel_write(const struct expect *x, int fd, const struct iovec *v, int n, const struct msghdr *msg, int flags)
+{
+	struct thr *t = shim_self.thr;
+	u64 want = x->ret > 0 ? (u64)x->ret : 0, at = 0, pipes = 1ull << (SIGPIPE - 1), was = 0;
+	int socket = shim_fd_kind(fd) == FD_SOCKET, whole = messages(fd);
+	if (x->ret < 0 || (!want && !whole))
+		return;
+	if (!socket)
+		sys(SYS_rt_sigprocmask, SIG_BLOCK, &pipes, &was, 8);
+	shim_re_waits(t, shim_fd_known(fd));
+	for (;;) {
+		struct iovec p = piece(v, n, at, want - at);
+		struct msghdr m;
+		long r;
+		shim_zero(&m, sizeof m);
+		if (msg && !at) {
+			m.msg_control = msg->msg_control;
+			m.msg_controllen = msg->msg_controllen;
+		}
+		m.msg_iov = whole ? (struct iovec *)v : &p;
+		m.msg_iovlen = whole ? (u64)n : 1;
+		r = socket ? sys(SYS_sendmsg, fd, &m, MSG_NOSIGNAL | flags) : sys(SYS_write, fd, p.iov_base, p.iov_len);
+		if (r == -EPIPE && !socket && !(was & pipes)) {
+			struct timespec now = {0, 0};
+			sys(SYS_rt_sigtimedwait, &pipes, 0, &now, 8);
+		}
+		if (r == -EAGAIN || r == -EINTR) {
+			ready(fd, POLLOUT, 50);
+			if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+				shim_re_stop(t, PROPHET_TurnWaits);
+			continue;
+		}
+		if (r < 0)
+			break;
+		at += (u64)r;
+		if (whole || at >= want)
+			break;
+	}
+	shim_re_goes_on(t);
+	if (!socket)
+		sys(SYS_rt_sigprocmask, SIG_SETMASK, &was, 0, 8);
+}
+
+/* What others have added since belongs to a later read. */
+u64 shim_channel_count(int fd, u64 value)
+{
+	u64 have = 0, more;
+	while (have < value) {
+		shim_channel_await(fd, POLLIN);
+		if (sys(SYS_read, fd, &more, 8) != 8)
+			break;
+		have += more;
+	}
+	if (have > value) {
+		more = have - value;
+		sys(SYS_write, fd, &more, 8);
+	}
+	return value;
+}

@@ -1,0 +1,316 @@
+/* Descriptors have their recorded numbers. Whoever makes one waits until the number is free, and until all that the
+ * process made with that number before have come to be; one that the kernel numbered otherwise is moved.
+ *
+ * A number is taken by F_DUPFD alone, which never takes one that is in use. One that has to wait is parked above all
+ * that the program has, so that it stands in nobody's way.
+ */
+#include "channel.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <mqueue.h>
+
+#define GRACE 400 /* looks at a number that a close may be about to free */
+
+static u32 *made; /* of each number, how many times this process has made it; a forked child has its own */
+
+static u32 *made_of(i64 fd)
+{
+	u32 *m = __atomic_load_n(&made, __ATOMIC_ACQUIRE), *none = 0;
+	if (fd < 0 || fd >= FDS_PER_PAGE * FD_PAGES)
+		return 0;
+	if (!m) {
+		u64 len = FDS_PER_PAGE * FD_PAGES * sizeof *m;
+		long p = sys(SYS_mmap, 0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p < 0 && p > -4096)
+			return 0;
+		sys(SYS_madvise, p, len, MADV_WIPEONFORK);
+		if (!__atomic_compare_exchange_n(&made, &none, (u32 *)p, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			sys(SYS_munmap, p, len);
+		m = made;
+	}
+	return m + fd;
+}
+
+/* The place of the next that this thread makes with that number; ~0: others make none. */
+static u32 place_of(struct thr *t, i64 fd)
+{
+	struct replaythread *th = t->re->th;
+	const struct replayfd *f = (const struct replayfd *)((const u8 *)shim_index + shim_index->fdsat) + th->firstfd;
+	struct re *re = t->re;
+	u32 i;
+	while (re->fd_next < th->fds && re->fd_taken & 1) {
+		re->fd_taken >>= 1;
+		re->fd_next++;
+	}
+	for (i = 0; i < 64 && re->fd_next + i < th->fds; i++)
+		if (!(re->fd_taken >> i & 1) && f[re->fd_next + i].fd == (u32)fd) {
+			re->fd_taken |= 1ull << i;
+			return f[re->fd_next + i].place;
+		}
+	return ~0u;
+}
+
+static int in_use(i64 fd)
+{
+	return sys(SYS_fcntl, fd, F_GETFD, 0) >= 0;
+}
+
+/* A vforked child has descriptors of its own, and our memory. */
+static struct thr *keeps_order(void)
+{
+	struct thr *t = shim_self.thr;
+	return t && t->re && !(t->vfork && shim_in_vfork(t)) ? t : 0;
+}
+
+/* Until all that came before with that number have come. */
+void shim_re_fd_place(i64 want)
+{
+	struct thr *t = keeps_order();
+	u32 *m, place, round = 0;
+	if (!t || !t->re->th->fds || !(m = made_of(want)) || (place = place_of(t, want)) == ~0u)
+		return;
+	while (__atomic_load_n(m, __ATOMIC_ACQUIRE) < place) {
+		shim_re_waits(t, 0);
+		shim_re_pause(t, &round);
+	}
+	if (round)
+		shim_re_goes_on(t);
+}
+
+void shim_re_fd_turn(i64 want)
+{
+	struct thr *t = keeps_order();
+	u32 round = 0;
+	struct fdinfo *i;
+	if (!t || want < 0 || want > 0x7fffffff)
+		return;
+	shim_re_fd_place(want);
+	while ((i = shim_fdinfo((int)want)) && __atomic_load_n(&i->obj, __ATOMIC_ACQUIRE) && in_use(want)) {
+		shim_re_waits(t, i->obj);
+		shim_re_pause(t, &round);
+	}
+	if (round)
+		shim_re_goes_on(t);
+}
+
+static int high(void)
+{
+	struct rlimit l = {1024, 1024};
+	sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &l);
+	if (l.rlim_cur > FDS_PER_PAGE * FD_PAGES)
+		l.rlim_cur = FDS_PER_PAGE * FD_PAGES;
+	return (int)(l.rlim_cur > 256 ? l.rlim_cur - 128 : l.rlim_cur / 2);
+}
+
+static int move(struct thr *t, int got, int want)
+{
+	int dup = sys(SYS_fcntl, got, F_GETFD, 0) & FD_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD;
+	u32 round = 0, strange = 0;
+	long r;
+	if (shim_fd_ours(want))
+		shim_fd_yield(want);
+	for (;;) {
+		r = sys(SYS_fcntl, got, dup, want);
+		if (r >= 0 && r != want)
+			sys(SYS_close, r);
+		if (r < 0 || r == want)
+			break;
+		if (!round && (r = sys(SYS_fcntl, got, dup, high())) >= 0) {
+			sys(SYS_close, got);
+			got = (int)r;
+		}
+		strange = shim_fd_known(want) ? 0 : strange + 1; /* inherited, and not in the recording */
+		if (strange > GRACE) {
+			r = sys(SYS_dup3, got, want, dup == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0);
+			break;
+		}
+		shim_re_waits(t, shim_fd_known(want));
+		shim_re_pause(t, &round);
+		if (strange && round > 3)
+			round = 3;
+	}
+	if (round)
+		shim_re_goes_on(t);
+	if (r < 0)
+		return got;
+	sys(SYS_close, got);
+	return want;
+}
+
+int shim_re_fd(int got, i64 want)
+{
+	struct thr *t = keeps_order();
+	u32 *m;
+	if (got < 0 || want < 0 || want > 0x7fffffff || !t)
+		return got;
+	if (unlikely(got != want))
+		got = move(t, got, (int)want);
+	if ((m = made_of(want)))
+		__atomic_add_fetch(m, 1, __ATOMIC_ACQ_REL);
+	return got;
+}
+
+/* A socket of the kind, not joined to anything; one of another kind where the machine has none such. */
+int shim_re_fd_any(int family, int type, i64 want, int flags)
+{
+	long fd;
+	shim_re_fd_turn(want);
+	fd = sys(SYS_socket, family, type | flags, 0);
+	if (fd < 0)
+		fd = sys(SYS_socket, AF_UNIX, (type == SOCK_DGRAM || type == SOCK_SEQPACKET ? type : SOCK_STREAM) | flags, 0);
+	return shim_re_fd(fd < 0 ? -1 : (int)fd, want);
+}
+
+/* Calls that return a descriptor of what is really there. What failed for want of room, or was interrupted, does so again. */
+static int fails(const struct expect *x)
+{
+	return x->ret == -EMFILE || x->ret == -ENFILE || x->ret == -EINTR || x->ret == -ENOMEM || x->ret == -ENOBUFS || x->ret == -EAGAIN;
+}
+
+#define MAKES(name, params, args)                                     \
+	static int re_##name params                                   \
+	{                                                             \
+		struct expect *x = shim_re_of(CALL_##name);           \
+		if (!x)                                               \
+			return ((int(*) params)shim_true(CALL_##name)) args;                    \
+		if (fails(x))                                         \
+			return (int)shim_re_ret(x);                   \
+		shim_re_fd_turn(x->ret);                              \
+		return shim_re_fd(((int(*) params)shim_true(CALL_##name)) args, x->ret);        \
+	}                                                             \
+	STANDIN(name, re_##name)
+MAKES(__open_2, (const char *path, int flags), (path, flags))
+MAKES(__open64_2, (const char *path, int flags), (path, flags))
+MAKES(__openat_2, (int dir, const char *path, int flags), (dir, path, flags))
+MAKES(__openat64_2, (int dir, const char *path, int flags), (dir, path, flags))
+MAKES(creat, (const char *path, mode_t mode), (path, mode))
+MAKES(creat64, (const char *path, mode_t mode), (path, mode))
+MAKES(memfd_create, (const char *name, unsigned flags), (name, flags))
+MAKES(shm_open, (const char *name, int flags, mode_t mode), (name, flags, mode))
+MAKES(posix_openpt, (int flags), (flags))
+MAKES(getpt, (void), ())
+MAKES(inotify_init, (void), ())
+MAKES(inotify_init1, (int flags), (flags))
+MAKES(dup, (int fd), (fd))
+MAKES(epoll_create, (int size), (size))
+MAKES(epoll_create1, (int flags), (flags))
+MAKES(eventfd, (unsigned initval, int flags), (initval, flags))
+MAKES(timerfd_create, (clockid_t clock, int flags), (clock, flags))
+
+static int re_signalfd(int fd, const sigset_t *mask, int flags)
+{
+	struct expect *x = shim_re_of(CALL_signalfd);
+	int r;
+	if (!x)
+		return TRUE(signalfd)(fd, mask, flags);
+	if (fails(x))
+		return (int)shim_re_ret(x);
+	if (fd < 0)
+		shim_re_fd_turn(x->ret);
+	r = TRUE(signalfd)(fd, mask, flags);
+	return fd < 0 ? shim_re_fd(r, x->ret) : r;
+}
+STANDIN(signalfd, re_signalfd)
+
+/* The number is asked for: nothing is moved, but those made before with it come first. */
+#define MAKES_AT(name, params, args)                          \
+	static int re_##name params                           \
+	{                                                     \
+		struct expect *x = shim_re_of(CALL_##name);   \
+		int r;                                        \
+		if (!x)                                       \
+			return ((int(*) params)shim_true(CALL_##name)) args;               \
+		if (fails(x))                                 \
+			return (int)shim_re_ret(x);           \
+		if (fd == to)                                 \
+			return ((int(*) params)shim_true(CALL_##name)) args;               \
+		shim_ready_gone(to);                          \
+		shim_re_fd_place(x->ret);                     \
+		r = ((int(*) params)shim_true(CALL_##name)) args;                          \
+		return shim_re_fd(r, r);                      \
+	}                                                     \
+	STANDIN(name, re_##name)
+MAKES_AT(dup2, (int fd, int to), (fd, to))
+MAKES_AT(__dup2, (int fd, int to), (fd, to))
+MAKES_AT(dup3, (int fd, int to, int flags), (fd, to, flags))
+
+#define CLOSES(name)                       \
+	static int re_##name(int fd)       \
+	{                                  \
+		shim_ready_gone(fd);       \
+		return ((int (*)(int))shim_true(CALL_##name))(fd); \
+	}                                  \
+	STANDIN(name, re_##name)
+CLOSES(close)
+CLOSES(__close)
+
+/* Two at once. The second must not stand in the first's way. */
+static void settle(int *a, int *b, i64 first, i64 second)
+{
+	if (*b == first && *a != first) {
+		int cloexec = sys(SYS_fcntl, *b, F_GETFD, 0) & FD_CLOEXEC;
+		long r = sys(SYS_fcntl, *b, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, high());
+		if (r >= 0) {
+			sys(SYS_close, *b);
+			*b = (int)r;
+		}
+	}
+	*a = shim_re_fd(*a, first);
+	*b = shim_re_fd(*b, second);
+}
+
+#define PAIR(name, params, args, a, b, first, second)                    \
+	static int re_##name params                                      \
+	{                                                                \
+		struct expect *x = shim_re_of(CALL_##name);              \
+		int r;                                                   \
+		if (!x)                                                  \
+			return TRUE(name) args;                          \
+		if (fails(x))                                            \
+			return (int)shim_re_ret(x);                      \
+		if (x->ret == 0) {                                       \
+			shim_re_fd_turn((i64)(first));                   \
+			shim_re_fd_turn((i64)(second));                  \
+		}                                                        \
+		r = TRUE(name) args;                                     \
+		if (r == 0 && x->ret == 0)                               \
+			settle(a, b, (i64)(first), (i64)(second));       \
+		return r;                                                \
+	}                                                                \
+	STANDIN(name, re_##name)
+PAIR(pipe, (int *fds), (fds), fds, fds + 1, x->f1, x->f2)
+PAIR(__pipe, (int *fds), (fds), fds, fds + 1, x->f1, x->f2)
+PAIR(pipe2, (int *fds, int flags), (fds, flags), fds, fds + 1, x->f1, x->f2)
+PAIR(socketpair, (int domain, int type, int protocol, int *fds), (domain, type, protocol, fds), fds, fds + 1, x->f1, x->f2)
+PAIR(openpty, (int *fd, int *other, char *name, const struct termios *to, const struct winsize *w), (fd, other, name, to, w), fd, other, feed_tail(x, 0), feed_tail(x, 1))
+
+/* A stream's descriptor is a field of it. */
+static FILE *stream(const struct expect *x, FILE *f)
+{
+	if (f && x->ret > 0)
+		f->_fileno = shim_re_fd(f->_fileno, (i64)feed_tail(x, 0));
+	return f;
+}
+
+#define STREAM(name, params, args)                                      \
+	static FILE *re_##name params                                   \
+	{                                                               \
+		struct expect *x = shim_re_of(CALL_##name);             \
+		if (!x)                                                 \
+			return TRUE(name) args;                         \
+		if (fails(x)) {                                         \
+			shim_re_ret(x);                                 \
+			return 0;                                       \
+		}                                                       \
+		if (x->ret > 0)                                         \
+			shim_re_fd_turn((i64)feed_tail(x, 0));          \
+		return stream(x, TRUE(name) args);                      \
+	}                                                               \
+	STANDIN(name, re_##name)
+STREAM(fopen, (const char *path, const char *mode), (path, mode))
+STREAM(fopen64, (const char *path, const char *mode), (path, mode))
+STREAM(tmpfile, (void), ())
+STREAM(tmpfile64, (void), ())
