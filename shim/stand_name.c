@@ -15,15 +15,17 @@ static void *zeroed(u64 n)
 	return p;
 }
 
-/* Where it may have read its configuration for the first time it does so now, unrecorded: other questions, which are
- * really asked, rely on that. */
+/* Where the C library may have read its configuration for the first time it does so now, unrecorded: other questions,
+ * which are really asked, rely on that. */
 static void configured(void)
 {
-	struct servent s, *found;
-	char space[1024];
+	static u32 done;
 	int was = errno;
+	if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
+		return;
 	shim_self.off++;
-	((int (*)(int, const char *, struct servent *, char *, size_t, struct servent **))shim_true(CALL_getservbyport_r))(0, "none", &s, space, sizeof space, &found);
+	sethostent(0);
+	endhostent();
 	shim_self.off--;
 	errno = was;
 }
@@ -38,8 +40,10 @@ static const struct expect *alone(struct expect *x)
 	u32 i;
 	if (shim_expect(ex) == x)
 		return x;
-	while ((first = shim_expect(ex)) != x && first->kind == EXPECT_EVENT)
+	while ((first = shim_expect(ex)) != x && first->kind == EXPECT_EVENT) {
 		shim_expect_drop(ex);
+		t->re->th->event++;
+	}
 	configured();
 	if (first != x || x->named <= t->nobj)
 		return x;

@@ -2304,27 +2304,6 @@ static int zfeed_gethostbyaddr_r(const void *restrict addr, socklen_t len, int a
 	return shim_re_host_r(x, buf, space, n, h, herr);
 }
 
-static struct hostent * zfeed_gethostent(void)
-{
-	struct expect *x = shim_re_of(CALL_gethostent);
-	if (!x)
-		return ((struct hostent * (*)(void))shim_true(CALL_gethostent))();
-	return shim_re_host(x);
-}
-
-static int zfeed_gethostent_r(struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
-{
-	struct expect *x = shim_re_of(CALL_gethostent_r);
-	if (!x)
-		return ((int (*)(struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr))shim_true(CALL_gethostent_r))(buf, space, n, h, herr);
-	(void)buf;
-	(void)space;
-	(void)n;
-	(void)h;
-	(void)herr;
-	return shim_re_host_r(x, buf, space, n, h, herr);
-}
-
 static unsigned int zfeed_if_nametoindex(const char *name)
 {
 	struct expect *x = shim_re_of(CALL_if_nametoindex);
@@ -3919,8 +3898,6 @@ static void *const zfeed[CALLS_MAX] = {
 	[CALL_gethostbyname_r] = (void *)zfeed_gethostbyname_r,
 	[CALL_gethostbyname2_r] = (void *)zfeed_gethostbyname2_r,
 	[CALL_gethostbyaddr_r] = (void *)zfeed_gethostbyaddr_r,
-	[CALL_gethostent] = (void *)zfeed_gethostent,
-	[CALL_gethostent_r] = (void *)zfeed_gethostent_r,
 	[CALL_if_nametoindex] = (void *)zfeed_if_nametoindex,
 	[CALL_if_indextoname] = (void *)zfeed_if_indextoname,
 	[CALL_if_nameindex] = (void *)zfeed_if_nameindex,
