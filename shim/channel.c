@@ -34,25 +34,32 @@ void shim_re_pause(struct thr *t, u32 *round)
 	++*round;
 }
 
+/* The C library uses descriptors of its own, which are named when the call is over. */
+u32 shim_channel_kind(int fd)
+{
+	struct fdinfo room, *i = shim_fd_look(fd, &room);
+	return i ? i->kind : FD_UNKNOWN;
+}
+
+static int flag(int fd, u32 which)
+{
+	struct fdinfo room, *i = shim_fd_look(fd, &room);
+	return i && i->flags & which;
+}
+
 int shim_channel_inside(int fd)
 {
-	struct fdinfo *i;
-	shim_fd_kind(fd);
-	i = shim_fdinfo(fd);
-	return i && i->obj && i->flags & FD_INSIDE;
+	return flag(fd, FD_INSIDE);
 }
 
 int shim_channel_outside(int fd)
 {
-	struct fdinfo *i;
-	shim_fd_kind(fd);
-	i = shim_fdinfo(fd);
-	return i && i->obj && i->flags & FD_OUTSIDE;
+	return flag(fd, FD_OUTSIDE);
 }
 
 int shim_channel_file(int fd)
 {
-	u32 kind = shim_fd_kind(fd);
+	u32 kind = shim_channel_kind(fd);
 	return kind == FD_FILE || kind == FD_DIR || kind == FD_NULL;
 }
 
@@ -80,7 +87,7 @@ static int messages(int fd)
 {
 	int type = SOCK_STREAM;
 	u32 len = sizeof type;
-	if (shim_fd_kind(fd) == FD_SOCKET)
+	if (shim_channel_kind(fd) == FD_SOCKET)
 		sys(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len);
 	return type != SOCK_STREAM;
 }
@@ -100,7 +107,7 @@ static struct iovec piece(const struct iovec *v, int n, u64 at, u64 most)
 
 static long take(int fd, struct iovec *p, int flags)
 {
-	if (shim_fd_kind(fd) == FD_SOCKET)
+	if (shim_channel_kind(fd) == FD_SOCKET)
 		return sys(SYS_recvfrom, fd, p->iov_base, p->iov_len, flags & MSG_PEEK, 0, 0);
 	return sys(SYS_read, fd, p->iov_base, p->iov_len);
 }
@@ -143,7 +150,7 @@ void shim_channel_write(const struct expect *x, int fd, const struct iovec *v, i
 {
 	struct thr *t = shim_self.thr;
 	u64 want = x->ret > 0 ? (u64)x->ret : 0, at = 0, pipes = 1ull << (SIGPIPE - 1), was = 0;
-	int socket = shim_fd_kind(fd) == FD_SOCKET, whole = messages(fd);
+	int socket = shim_channel_kind(fd) == FD_SOCKET, whole = messages(fd);
 	if (x->ret < 0 || (!want && !whole))
 		return;
 	if (!socket)

@@ -12,6 +12,17 @@
 
 #include "feed.h"
 
+/* The expected event of the call that this stand-in is for, as shim_re_of. A call that was left, by cancellation or by a
+ * handler that jumped away, waits for that. */
+static inline struct expect *shim_re_asked(u32 call)
+{
+	struct expect *x = shim_re_under_way(call);
+	while (x && x->kind == EXPECT_LEFT)
+		TRUE(pause)();
+	return x;
+}
+
+HIDDEN u32 shim_channel_kind(int fd); /* FD_… */
 HIDDEN int shim_channel_inside(int fd);
 HIDDEN int shim_channel_outside(int fd);
 HIDDEN int shim_channel_file(int fd); /* a file, a directory or /dev/null: really asked */

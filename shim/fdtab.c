@@ -290,6 +290,19 @@ static struct fdinfo *asked(int fd)
 	return i;
 }
 
+struct fdinfo *shim_fd_look(int fd, struct fdinfo *room)
+{
+	struct fdinfo *i = asked(fd);
+	struct stat st;
+	if (i)
+		return i;
+	if (sys(SYS_fstat, fd, &st) != 0)
+		return 0;
+	shim_zero(room, sizeof *room);
+	classify(room, fd, &st);
+	return room;
+}
+
 u32 shim_fd_kind(int fd)
 {
 	struct fdinfo *i = asked(fd);

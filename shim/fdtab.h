@@ -15,6 +15,7 @@
 #include "thread.h"
 
 struct stat;
+struct fdinfo;
 
 enum { FD_UNKNOWN, FD_FILE, FD_DIR, FD_SOCKET, FD_PIPE, FD_TTY, FD_NULL, FD_RANDOM, FD_ANON, FD_OTHER };
 
@@ -27,6 +28,7 @@ HIDDEN void shim_fd_gone(int fd); /* before it is closed, so that no other's num
 HIDDEN void shim_fd_gone_from(u32 first, u32 last);
 HIDDEN void shim_fd_is(int fd, const struct stat *st); /* what it is, when somebody has asked already */
 HIDDEN u32 shim_fd_kind(int fd); /* FD_… */
+HIDDEN struct fdinfo *shim_fd_look(int fd, struct fdinfo *room); /* what it is, known or not; NULL: not open */
 HIDDEN void shim_fd_named(int fd, u64 name); /* what the number is called whenever it is open */
 HIDDEN void shim_fd_inside(int fd); /* a channel that the run made, both ends of it */
 HIDDEN void shim_fd_outside(void); /* from the run's first process: what it has now came from outside */

@@ -26,7 +26,7 @@ static ssize_t from_file(const struct expect *x, int fd, const struct iovec *v, 
 		return ASK;
 	if (x->ret > 0) {
 		shim_scatter(v, (u64)n, x->data, x->data_len);
-		if (moves && shim_fd_kind(fd) == FD_FILE)
+		if (moves && shim_channel_kind(fd) == FD_FILE)
 			sys(SYS_lseek, fd, x->ret, SEEK_CUR);
 	}
 	return x->ret;
@@ -39,7 +39,7 @@ static ssize_t from_trace(const struct expect *x, int fd, const struct iovec *v,
 		return ASK;
 	if (shim_channel_inside(fd) && x->ret >= 0) {
 		u64 value = 0;
-		if (shim_fd_kind(fd) != FD_ANON)
+		if (shim_channel_kind(fd) != FD_ANON)
 			return shim_channel_read(x, fd, v, n, 0);
 		if (x->data && x->data_len == 8)
 			shim_copy(&value, x->data, 8);
@@ -56,7 +56,7 @@ static ssize_t from_trace(const struct expect *x, int fd, const struct iovec *v,
 #define READS(name, params, args, give, limit, moves)                                            \
 	static ssize_t re_##name params                                                         \
 	{                                                                                       \
-		struct expect *x = shim_re_of(CALL_##name);                                     \
+		struct expect *x = shim_re_asked(CALL_##name);                                     \
 		if (x) {                                                                        \
 			give ssize_t r = from_trace(x, fd, v, pieces, moves);                   \
 			if (r != ASK)                                                           \
@@ -82,7 +82,7 @@ READS(preadv64v2, (int fd, const struct iovec *iov, int n, off_t off, int flags)
 
 static ssize_t re_stdio_read(FILE *fp, void *buf, ssize_t n)
 {
-	struct expect *x = shim_re_of(CALL__IO_file_read);
+	struct expect *x = shim_re_asked(CALL__IO_file_read);
 	struct iovec v = {buf, (size_t)n};
 	ssize_t (*real)(FILE *, void *, ssize_t) = (__typeof__(real))shim_true(CALL__IO_file_read);
 	ssize_t r;
@@ -98,7 +98,7 @@ static int to_trace(const struct expect *x, int fd, const struct iovec *v, int n
 {
 	if (x->ret < 0)
 		return 1;
-	if (shim_channel_outside(fd) ? shim_fd_kind(fd) == FD_NULL : shim_channel_file(fd))
+	if (shim_channel_outside(fd) ? shim_channel_kind(fd) == FD_NULL : shim_channel_file(fd))
 		return 0;
 	if (x->ret > 0 && (shim_channel_inside(fd) || shim_channel_outside(fd)))
 		shim_channel_write(x, fd, v, n, 0, 0);
@@ -109,7 +109,7 @@ static int to_trace(const struct expect *x, int fd, const struct iovec *v, int n
 #define WRITES(name, params, args, give, limit)                             \
 	static ssize_t re_##name params                                     \
 	{                                                                   \
-		struct expect *x = shim_re_of(CALL_##name);                 \
+		struct expect *x = shim_re_asked(CALL_##name);                 \
 		if (x) {                                                    \
 			give if (to_trace(x, fd, v, pieces)) return shim_re_ret(x); \
 			limit;                                              \
@@ -133,7 +133,7 @@ WRITES(pwritev64v2, (int fd, const struct iovec *iov, int n, off_t off, int flag
 /* The stream learns of an error by its flag, and of how much was written before. */
 static ssize_t re_stdio_write(FILE *fp, void *buf, ssize_t n)
 {
-	struct expect *x = shim_re_of(CALL__IO_file_write);
+	struct expect *x = shim_re_asked(CALL__IO_file_write);
 	ssize_t (*real)(FILE *, void *, ssize_t) = (__typeof__(real))shim_true(CALL__IO_file_write);
 	struct iovec v = {buf, (size_t)n};
 	ssize_t r;
@@ -153,7 +153,7 @@ STANDIN(_IO_file_write, re_stdio_write)
 
 static off_t re_io_seek(FILE *fp, off_t off, int whence)
 {
-	struct expect *x = shim_re_of(CALL__IO_file_seek);
+	struct expect *x = shim_re_asked(CALL__IO_file_seek);
 	if (!x)
 		return ((off_t(*)(FILE *, off_t, int))shim_true(CALL__IO_file_seek))(fp, off, whence);
 	feed_offset(x, fp->_fileno);
@@ -163,7 +163,7 @@ STANDIN(_IO_file_seek, re_io_seek)
 
 static int re_io_stat(FILE *fp, void *st)
 {
-	struct expect *x = shim_re_of(CALL__IO_file_stat);
+	struct expect *x = shim_re_asked(CALL__IO_file_stat);
 	if (!x)
 		return ((int (*)(FILE *, void *))shim_true(CALL__IO_file_stat))(fp, st);
 	feed_stat(x, st);
@@ -173,7 +173,7 @@ STANDIN(_IO_file_stat, re_io_stat)
 
 static int re_eventfd_read(int fd, eventfd_t *value)
 {
-	struct expect *x = shim_re_of(CALL_eventfd_read);
+	struct expect *x = shim_re_asked(CALL_eventfd_read);
 	if (!x)
 		return TRUE(eventfd_read)(fd, value);
 	if (x->ret != 0)
@@ -187,7 +187,7 @@ STANDIN(eventfd_read, re_eventfd_read)
 
 static int re_eventfd_write(int fd, eventfd_t value)
 {
-	struct expect *x = shim_re_of(CALL_eventfd_write);
+	struct expect *x = shim_re_asked(CALL_eventfd_write);
 	if (!x)
 		return TRUE(eventfd_write)(fd, value);
 	if (x->ret == 0 && shim_channel_inside(fd)) {

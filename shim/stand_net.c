@@ -47,7 +47,7 @@ static int option(int fd, int opt, int otherwise)
 
 static int re_socket(int domain, int type, int protocol)
 {
-	struct expect *x = shim_re_of(CALL_socket);
+	struct expect *x = shim_re_asked(CALL_socket);
 	int r;
 	if (!x)
 		return TRUE(socket)(domain, type, protocol);
@@ -64,7 +64,7 @@ STANDIN(socket, re_socket)
 /* The rest of the answer is the trace's. */
 static int re_bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
-	struct expect *x = shim_re_of(CALL_bind);
+	struct expect *x = shim_re_asked(CALL_bind);
 	const struct sockaddr_un *u = (const struct sockaddr_un *)addr.__sockaddr__;
 	if (!x)
 		return TRUE(bind)(fd, addr, len);
@@ -89,14 +89,14 @@ static int accepted(const struct expect *x, int fd, void *addr, socklen_t *len, 
 
 static int re_accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 {
-	struct expect *x = shim_re_of(CALL_accept);
+	struct expect *x = shim_re_asked(CALL_accept);
 	return x ? accepted(x, fd, addr.__sockaddr__, len, 0) : TRUE(accept)(fd, addr, len);
 }
 STANDIN(accept, re_accept)
 
 static int re_accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 {
-	struct expect *x = shim_re_of(CALL_accept4);
+	struct expect *x = shim_re_asked(CALL_accept4);
 	return x ? accepted(x, fd, addr.__sockaddr__, len, flags) : TRUE(accept4)(fd, addr, len, flags);
 }
 STANDIN(accept4, re_accept4)
@@ -113,7 +113,7 @@ static int name(const struct expect *x, void *addr, socklen_t *len)
 #define NAME(call)                                                                      \
 	static int re_##call(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)      \
 	{                                                                               \
-		struct expect *x = shim_re_of(CALL_##call);                             \
+		struct expect *x = shim_re_asked(CALL_##call);                             \
 		return x ? name(x, addr.__sockaddr__, len) : TRUE(call)(fd, addr, len); \
 	}                                                                               \
 	STANDIN(call, re_##call)
@@ -123,7 +123,7 @@ NAME(getpeername)
 /* Four bytes are a number of the event; others are kept, up to a bound. */
 static int re_getsockopt(int fd, int level, int opt, void *restrict val, socklen_t *restrict len)
 {
-	struct expect *x = shim_re_of(CALL_getsockopt);
+	struct expect *x = shim_re_asked(CALL_getsockopt);
 	const u8 *p, *end;
 	u64 n;
 	if (!x)
@@ -160,7 +160,7 @@ static void sent(const struct expect *x, int fd, const struct iovec *v, int n, c
 #define SENDS(name, params, args)                           \
 	static ssize_t re_##name params                     \
 	{                                                   \
-		struct expect *x = shim_re_of(CALL_##name); \
+		struct expect *x = shim_re_asked(CALL_##name); \
 		struct iovec v = {(void *)buf, n};          \
 		if (!x)                                     \
 			return TRUE(name) args;             \
@@ -174,7 +174,7 @@ SENDS(sendto, (int fd, const void *buf, size_t n, int flags, __CONST_SOCKADDR_AR
 
 static ssize_t re_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	struct expect *x = shim_re_of(CALL_sendmsg);
+	struct expect *x = shim_re_asked(CALL_sendmsg);
 	if (!x)
 		return TRUE(sendmsg)(fd, msg, flags);
 	if (x->ret >= 0)
@@ -194,7 +194,7 @@ static u64 bytes_of(const struct iovec *v, u64 n)
 /* Lengths come from the trace: V length, V flags, V family, S address each. */
 static int re_sendmmsg(int fd, struct mmsghdr *vec, unsigned n, int flags)
 {
-	struct expect *x = shim_re_of(CALL_sendmmsg);
+	struct expect *x = shim_re_asked(CALL_sendmmsg);
 	const u8 *p, *end;
 	i64 k;
 	if (!x)
@@ -245,7 +245,7 @@ static void from(const struct expect *x, int fd, void *addr, socklen_t *len)
 #define RECEIVES(name, params, args, more)                            \
 	static ssize_t re_##name params                               \
 	{                                                             \
-		struct expect *x = shim_re_of(CALL_##name);           \
+		struct expect *x = shim_re_asked(CALL_##name);           \
 		struct iovec v = {buf, n};                            \
 		if (!x)                                               \
 			return ((ssize_t(*) params)shim_true(CALL_##name)) args; \
@@ -311,7 +311,7 @@ static void place_rights(u8 *list, u64 bytes, int *fds, int have, int cloexec)
 /* V family, S address, V flags, then V level, V type, V length, S each control message. */
 static ssize_t re_recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	struct expect *x = shim_re_of(CALL_recvmsg);
+	struct expect *x = shim_re_asked(CALL_recvmsg);
 	const u8 *p, *end;
 	u8 addr[130], *to;
 	u64 room, used = 0;
@@ -370,7 +370,7 @@ STANDIN(recvmsg, re_recvmsg)
 
 static int re_recvmmsg(int fd, struct mmsghdr *vec, unsigned n, int flags, struct timespec *tmo)
 {
-	struct expect *x = shim_re_of(CALL_recvmmsg);
+	struct expect *x = shim_re_asked(CALL_recvmmsg);
 	const u8 *p, *end, *data;
 	u64 left;
 	i64 k;

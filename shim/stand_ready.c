@@ -165,7 +165,7 @@ static int known(int epfd, u64 was, struct given *out)
 
 static int re_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct expect *x = shim_re_of(CALL_epoll_ctl);
+	struct expect *x = shim_re_asked(CALL_epoll_ctl);
 	if (!x)
 		return TRUE(epoll_ctl)(epfd, op, fd, ev);
 	if (x->ret == 0) {
@@ -225,7 +225,7 @@ static int events(const struct expect *x, int epfd, struct epoll_event *ev)
 #define EPOLLS(name, params, args)                                               \
 	static int re_##name params                                              \
 	{                                                                        \
-		struct expect *x = shim_re_of(CALL_##name);                      \
+		struct expect *x = shim_re_asked(CALL_##name);                      \
 		return x ? events(x, epfd, ev) : TRUE(name) args;                \
 	}                                                                        \
 	STANDIN(name, re_##name)
@@ -260,7 +260,7 @@ static int polled(const struct expect *x, struct pollfd *fds, u64 n)
 #define POLLS(name, params, args)                                                                 \
 	static int re_##name params                                                               \
 	{                                                                                         \
-		struct expect *x = shim_re_of(CALL_##name);                                       \
+		struct expect *x = shim_re_asked(CALL_##name);                                       \
 		return x ? polled(x, fds, n) : TRUE(name) args;                                   \
 	}                                                                                         \
 	STANDIN(name, re_##name)
@@ -320,7 +320,7 @@ static void time_left(const struct expect *x, struct timeval *tmo)
 #define SELECTS(name, type, params, args, more)                                                       \
 	static int re_##name(int n, fd_set *r, fd_set *w, fd_set *e, type *tmo params)                \
 	{                                                                                             \
-		struct expect *x = shim_re_of(CALL_##name);                                           \
+		struct expect *x = shim_re_asked(CALL_##name);                                           \
 		if (!x)                                                                               \
 			return TRUE(name) args;                                                       \
 		more;                                                                                 \
