@@ -193,11 +193,15 @@ static struct object_entry *of_run(u64 key)
 /* Whether some object is called that already. */
 static int is_name(u64 id)
 {
+	const struct object_entry *run;
 	u32 i, k;
 	for (i = 0; i < OBJECT_LEVELS && levels[i]; i++)
 		for (k = 0; k < 1u << (OBJECT_BITS + i * OBJECT_MORE); k++)
 			if (levels[i][k].id == id && levels[i][k].addr > 1)
 				return 1;
+	for (i = 0, run = shim_shared_room(); run && i < PROPHET_SharedObjects; i++)
+		if (run[i].id == id)
+			return 1;
 	return 0;
 }
 

@@ -309,7 +309,7 @@ int shim_re_begin(struct ev *e)
 			shim_re_pass(t);
 			continue;
 		}
-		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT) {
+		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT || (x->kind == EXPECT_LEFT && x->call != e->call)) {
 			shim_expect_drop(&re->ex);
 			continue;
 		}
