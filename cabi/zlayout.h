@@ -442,6 +442,7 @@ struct replay {
 	struct replayreport report;
 	uint32_t signals;
 	uint32_t pids;
+	uint32_t missed;
 	uint8_t dir[4096];
 	uint32_t rooted;
 	uint32_t outsides;
@@ -450,7 +451,7 @@ struct replay {
 	uint32_t fds;
 	uint32_t pad;
 };
-_Static_assert(sizeof(struct replay) == 6336, "replay");
+_Static_assert(sizeof(struct replay) == 6344, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -470,13 +471,14 @@ _Static_assert(offsetof(struct replay, reported) == 92, "replay.Reported");
 _Static_assert(offsetof(struct replay, report) == 96, "replay.Report");
 _Static_assert(offsetof(struct replay, signals) == 1184, "replay.Signals");
 _Static_assert(offsetof(struct replay, pids) == 1188, "replay.Pids");
-_Static_assert(offsetof(struct replay, dir) == 1192, "replay.Dir");
-_Static_assert(offsetof(struct replay, rooted) == 5288, "replay.Rooted");
-_Static_assert(offsetof(struct replay, outsides) == 5292, "replay.Outsides");
-_Static_assert(offsetof(struct replay, outside) == 5296, "replay.Outside");
-_Static_assert(offsetof(struct replay, fdsat) == 6320, "replay.FdsAt");
-_Static_assert(offsetof(struct replay, fds) == 6328, "replay.Fds");
-_Static_assert(offsetof(struct replay, pad) == 6332, "replay.Pad");
+_Static_assert(offsetof(struct replay, missed) == 1192, "replay.Missed");
+_Static_assert(offsetof(struct replay, dir) == 1196, "replay.Dir");
+_Static_assert(offsetof(struct replay, rooted) == 5292, "replay.Rooted");
+_Static_assert(offsetof(struct replay, outsides) == 5296, "replay.Outsides");
+_Static_assert(offsetof(struct replay, outside) == 5304, "replay.Outside");
+_Static_assert(offsetof(struct replay, fdsat) == 6328, "replay.FdsAt");
+_Static_assert(offsetof(struct replay, fds) == 6336, "replay.Fds");
+_Static_assert(offsetof(struct replay, pad) == 6340, "replay.Pad");
 
 struct replaythread {
 	uint32_t uid;

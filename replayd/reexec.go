@@ -290,6 +290,9 @@ func (r *reexec) verdict(status inside.Status) (int, error) {
 	if less := s.Missing(r.t); less != "" {
 		return run.StatusOurs, errors.New(less)
 	}
+	if n := s.Head.Missed; n > 0 {
+		fmt.Fprintf(os.Stderr, "replayd: %d turns were taken late, their calls got lost: please report it\n", n)
+	}
 	fmt.Fprintf(os.Stderr, "replayd: identical: %d events, %d threads, %d processes\n", s.Events(), len(r.t.Threads), len(r.t.Procs))
 	return status.Exit(), nil
 }

@@ -84,13 +84,18 @@ static inline struct expect *shim_re_under_way(u32 call)
 HIDDEN void *shim_true(u32 call);
 #define TRUE(name) ((__typeof__(&name))shim_true(CALL_##name))
 
-/* What stands in for a call's real function: collected by the linker. */
+/* What stands in for a call's real function: collected by the linker, by distance, so that a program that is not
+ * re-executed has nothing to relocate. */
 struct standin {
-	u32 call, pad;
-	void *f;
+	u32 call;
+	int away; /* of the function, from here */
 };
-#define STANDIN(name, f) \
-	static const struct standin standin_##name __attribute__((used, section("standins"))) = {CALL_##name, 0, (void *)f};
+#define STANDIN_(call, f)                                  \
+	static __typeof__(f) f __attribute__((used));      \
+	__asm__(".pushsection standins,\"a\"\n.balign 4\n" \
+		".long " #call "\n.long " #f " - .\n.popsection\n");
+#define STANDIN_OF(call, f) STANDIN_(call, f)
+#define STANDIN(name, f) STANDIN_OF(CALL_##name, f)
 
 /* Turns. ready says how many turns are still to come: 0 when it is this one's. */
 typedef u64 (*turn_fn)(const void *object, const struct expect *x);

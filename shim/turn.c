@@ -29,7 +29,7 @@ static u32 cpus(void)
 }
 
 /* Wakes by itself now and then, to see that the world has stopped. */
-static void sleep_at(u32 *word, u32 was, u32 bits)
+static int sleep_at(u32 *word, u32 was, u32 bits)
 {
 	struct timespec until;
 	sys(SYS_clock_gettime, CLOCK_MONOTONIC, &until);
@@ -38,7 +38,7 @@ static void sleep_at(u32 *word, u32 was, u32 bits)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	sys(SYS_futex, word, FUTEX_WAIT_BITSET, was, &until, 0, bits);
+	return sys(SYS_futex, word, FUTEX_WAIT_BITSET, was, &until, 0, bits) == -ETIMEDOUT;
 }
 
 static inline u64 wanted(u64 name, u64 place)
@@ -99,7 +99,8 @@ void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_
 				leave(b, i);
 				shim_re_stop(t, PROPHET_TurnWaits);
 			}
-			sleep_at(&b->word, word, 1u << i);
+			if (sleep_at(&b->word, word, 1u << i) && __atomic_load_n(&b->word, __ATOMIC_ACQUIRE) == word && !ready(object, x))
+				__atomic_add_fetch(&shim_index->missed, 1, __ATOMIC_RELAXED);
 		}
 		leave(b, i);
 		__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);

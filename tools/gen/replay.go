@@ -27,7 +27,7 @@ func failsAtOnce(c cabi.Call) bool {
 
 // replay prints what a re-execution knows of each call: flags, and the stand-ins of rows that answer from the trace.
 func replay() ([]byte, error) {
-	var b, flags, table bytes.Buffer
+	var b, flags bytes.Buffer
 	b.WriteString(banner + "/* Included by replay.c alone. */\n#include \"feed.h\"\n")
 	for _, c := range intercepted() {
 		var f []string
@@ -118,8 +118,7 @@ func replay() ([]byte, error) {
 			return nil, fmt.Errorf("%s: Feed must return what the call returns", c.Name)
 		}
 		b.WriteString("}\n")
-		fmt.Fprintf(&table, "\t[CALL_%s] = (void *)zfeed_%s,\n", ident(c), ident(c))
 	}
-	fmt.Fprintf(&b, "\nconst u16 shim_re_flags[CALLS_MAX] = {\n%s};\n\nstatic void *const zfeed[CALLS_MAX] = {\n%s};\n", flags.String(), table.String())
+	fmt.Fprintf(&b, "\nconst u16 shim_re_flags[CALLS_MAX] = {\n%s};\n", flags.String())
 	return b.Bytes(), nil
 }

@@ -1,0 +1,47 @@
+package tests
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// again re-executes a recorded run n times; each must be identical, with the same output.
+func again(t *testing.T, c Cmd, rec Run, n int) {
+	t.Helper()
+	for i := range n {
+		re := c.Reexecuted(t, rec)
+		compare(t, "exit status of the re-execution", rec.Status, re.Status)
+		compare(t, "standard output of the re-execution", rec.Stdout, re.Stdout)
+		compare(t, "standard error of the re-execution", rec.Stderr, re.Stderr)
+		if t.Failed() {
+			t.Fatalf("re-execution %d of %d", i+1, n)
+		}
+	}
+}
+
+// TestReplayTorture re-executes the program that uses every kind of object in random ways. The result that it prints
+// depends on every order.
+func TestReplayTorture(t *testing.T) {
+	bin := compile(t, filepath.Join(top, "tests", "order", "torture.c"))
+	rows := []struct{ seed, threads, ops, processes, times int }{
+		{1, 2, 8000, 1, 10}, {2, 4, 4000, 1, 10}, {3, 16, 1500, 1, 10}, {4, 64, 320, 1, 5}, {7, 32, 400, 1, 5}, {5, 1, 3000, 3, 5}, {6, 4, 1500, 4, 5},
+	}
+	visited := 0
+	for _, row := range rows {
+		visited++
+		t.Run(fmt.Sprintf("%d threads in %d processes, seed %d", row.threads, row.processes, row.seed), func(t *testing.T) {
+			log := filepath.Join(t.TempDir(), "log")
+			cmd := Cmd{Argv: []string{bin, strconv.Itoa(row.seed), strconv.Itoa(row.threads), strconv.Itoa(row.ops), strconv.Itoa(row.processes), log}}
+			rec := cmd.Recorded(t)
+			if rec.Status != "exit status 0" || rec.Stderr != "" || len(rec.Stdout) != 17 {
+				t.Fatalf("%s: %q %q", rec.Status, rec.Stdout, rec.Stderr)
+			}
+			again(t, cmd, rec, row.times)
+		})
+	}
+	if visited != len(rows) {
+		t.Fatal("not all rows visited")
+	}
+}
