@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-extern const struct standin __start_standins[] HIDDEN, __stop_standins[] HIDDEN;
+extern const struct standin __start_standins[] HIDDEN, __stop_standins[] HIDDEN, __start_printed[] HIDDEN, __stop_printed[] HIDDEN;
 
 void shim_re_sleep(const struct expect *x, u64 ns)
 {
@@ -35,16 +35,12 @@ int shim_re_boot(const char *index)
 	int r = shim_index_map(index);
 	if (r)
 		return r;
-<<<<<<< HEAD
 	if (!__atomic_exchange_n(&shim_index->rooted, 1, __ATOMIC_ACQ_REL))
 		shim_fd_outside();
-	for (r = 0; r < CALLS_MAX; r++)
-		if (zfeed[r])
-			shim_real_table[r] = zfeed[r];
+	for (s = __start_printed; s < __stop_printed; s++)
+		shim_real_table[s->call] = (u8 *)&s->away + s->away;
 	for (s = __start_standins; s < __stop_standins; s++)
-		shim_real_table[s->call] = s->f;
-=======
->>>>>>> 8d38397 (The model of turns, and the torture program re-executed; stand-ins are found by distance, so that nothing is relocated for them)
+		shim_real_table[s->call] = (u8 *)&s->away + s->away;
 	return 0;
 }
 

@@ -90,12 +90,13 @@ struct standin {
 	u32 call;
 	int away; /* of the function, from here */
 };
-#define STANDIN_(call, f)                                  \
-	static __typeof__(f) f __attribute__((used));      \
-	__asm__(".pushsection standins,\"a\"\n.balign 4\n" \
+#define STANDIN_(section, call, f)                              \
+	static __typeof__(f) f __attribute__((used));          \
+	__asm__(".pushsection " #section ",\"a\"\n.balign 4\n" \
 		".long " #call "\n.long " #f " - .\n.popsection\n");
-#define STANDIN_OF(call, f) STANDIN_(call, f)
-#define STANDIN(name, f) STANDIN_OF(CALL_##name, f)
+#define STANDIN_IN(section, call, f) STANDIN_(section, call, f)
+#define STANDIN(name, f) STANDIN_IN(standins, CALL_##name, f)
+#define PRINTED(name, f) STANDIN_IN(printed, CALL_##name, f) /* counts where there is none by hand */
 
 /* Turns. ready says how many turns are still to come: 0 when it is this one's. */
 typedef u64 (*turn_fn)(const void *object, const struct expect *x);

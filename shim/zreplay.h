@@ -14,6 +14,7 @@ static ssize_t zfeed_write(int fd, const void *buf, size_t n)
 		return ((ssize_t (*)(int fd, const void *buf, size_t n))shim_true(CALL_write))(fd, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(write, zfeed_write)
 
 static ssize_t zfeed___write(int fd, const void *buf, size_t n)
 {
@@ -27,6 +28,7 @@ static ssize_t zfeed___write(int fd, const void *buf, size_t n)
 		return ((ssize_t (*)(int fd, const void *buf, size_t n))shim_true(CALL___write))(fd, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(__write, zfeed___write)
 
 static ssize_t zfeed_pwrite(int fd, const void *buf, size_t n, off_t off)
 {
@@ -41,6 +43,7 @@ static ssize_t zfeed_pwrite(int fd, const void *buf, size_t n, off_t off)
 		return ((ssize_t (*)(int fd, const void *buf, size_t n, off_t off))shim_true(CALL_pwrite))(fd, buf, n, off);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(pwrite, zfeed_pwrite)
 
 static ssize_t zfeed_pwrite64(int fd, const void *buf, size_t n, off_t off)
 {
@@ -55,6 +58,7 @@ static ssize_t zfeed_pwrite64(int fd, const void *buf, size_t n, off_t off)
 		return ((ssize_t (*)(int fd, const void *buf, size_t n, off_t off))shim_true(CALL_pwrite64))(fd, buf, n, off);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(pwrite64, zfeed_pwrite64)
 
 static ssize_t zfeed___pwrite64(int fd, const void *buf, size_t n, off_t off)
 {
@@ -69,6 +73,7 @@ static ssize_t zfeed___pwrite64(int fd, const void *buf, size_t n, off_t off)
 		return ((ssize_t (*)(int fd, const void *buf, size_t n, off_t off))shim_true(CALL___pwrite64))(fd, buf, n, off);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(__pwrite64, zfeed___pwrite64)
 
 static ssize_t zfeed_writev(int fd, const struct iovec *v, int n)
 {
@@ -82,6 +87,7 @@ static ssize_t zfeed_writev(int fd, const struct iovec *v, int n)
 		return ((ssize_t (*)(int fd, const struct iovec *v, int n))shim_true(CALL_writev))(fd, v, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(writev, zfeed_writev)
 
 static ssize_t zfeed_pwritev(int fd, const struct iovec *v, int n, off_t off)
 {
@@ -96,6 +102,7 @@ static ssize_t zfeed_pwritev(int fd, const struct iovec *v, int n, off_t off)
 		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off))shim_true(CALL_pwritev))(fd, v, n, off);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(pwritev, zfeed_pwritev)
 
 static ssize_t zfeed_pwritev64(int fd, const struct iovec *v, int n, off_t off)
 {
@@ -110,6 +117,7 @@ static ssize_t zfeed_pwritev64(int fd, const struct iovec *v, int n, off_t off)
 		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off))shim_true(CALL_pwritev64))(fd, v, n, off);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(pwritev64, zfeed_pwritev64)
 
 static ssize_t zfeed_pwritev2(int fd, const struct iovec *v, int n, off_t off, int flags)
 {
@@ -125,6 +133,7 @@ static ssize_t zfeed_pwritev2(int fd, const struct iovec *v, int n, off_t off, i
 		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off, int flags))shim_true(CALL_pwritev2))(fd, v, n, off, flags);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(pwritev2, zfeed_pwritev2)
 
 static ssize_t zfeed_pwritev64v2(int fd, const struct iovec *v, int n, off_t off, int flags)
 {
@@ -140,6 +149,7 @@ static ssize_t zfeed_pwritev64v2(int fd, const struct iovec *v, int n, off_t off
 		return ((ssize_t (*)(int fd, const struct iovec *v, int n, off_t off, int flags))shim_true(CALL_pwritev64v2))(fd, v, n, off, flags);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(pwritev64v2, zfeed_pwritev64v2)
 
 static off_t zfeed_lseek(int fd, off_t off, int whence)
 {
@@ -152,6 +162,7 @@ static off_t zfeed_lseek(int fd, off_t off, int whence)
 	feed_offset(x, fd);
 	return (off_t)shim_re_ret(x);
 }
+PRINTED(lseek, zfeed_lseek)
 
 static off_t zfeed_lseek64(int fd, off_t off, int whence)
 {
@@ -164,6 +175,7 @@ static off_t zfeed_lseek64(int fd, off_t off, int whence)
 	feed_offset(x, fd);
 	return (off_t)shim_re_ret(x);
 }
+PRINTED(lseek64, zfeed_lseek64)
 
 static off_t zfeed___lseek(int fd, off_t off, int whence)
 {
@@ -176,6 +188,7 @@ static off_t zfeed___lseek(int fd, off_t off, int whence)
 	feed_offset(x, fd);
 	return (off_t)shim_re_ret(x);
 }
+PRINTED(__lseek, zfeed___lseek)
 
 static int zfeed_fsync(int fd)
 {
@@ -185,6 +198,7 @@ static int zfeed_fsync(int fd)
 	(void)fd;
 	return (int)shim_re_ret(x);
 }
+PRINTED(fsync, zfeed_fsync)
 
 static int zfeed_fdatasync(int fd)
 {
@@ -194,6 +208,7 @@ static int zfeed_fdatasync(int fd)
 	(void)fd;
 	return (int)shim_re_ret(x);
 }
+PRINTED(fdatasync, zfeed_fdatasync)
 
 static int zfeed_syncfs(int fd)
 {
@@ -203,6 +218,7 @@ static int zfeed_syncfs(int fd)
 	(void)fd;
 	return (int)shim_re_ret(x);
 }
+PRINTED(syncfs, zfeed_syncfs)
 
 static void zfeed_sync(void)
 {
@@ -213,6 +229,7 @@ static void zfeed_sync(void)
 	(void)0;
 	}
 }
+PRINTED(sync, zfeed_sync)
 
 static int zfeed_sync_file_range(int fd, off_t off, off_t n, unsigned flags)
 {
@@ -225,6 +242,7 @@ static int zfeed_sync_file_range(int fd, off_t off, off_t n, unsigned flags)
 	(void)flags;
 	return (int)shim_re_ret(x);
 }
+PRINTED(sync_file_range, zfeed_sync_file_range)
 
 static int zfeed_ftruncate(int fd, off_t n)
 {
@@ -237,6 +255,7 @@ static int zfeed_ftruncate(int fd, off_t n)
 		return ((int (*)(int fd, off_t n))shim_true(CALL_ftruncate))(fd, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(ftruncate, zfeed_ftruncate)
 
 static int zfeed_ftruncate64(int fd, off_t n)
 {
@@ -249,6 +268,7 @@ static int zfeed_ftruncate64(int fd, off_t n)
 		return ((int (*)(int fd, off_t n))shim_true(CALL_ftruncate64))(fd, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(ftruncate64, zfeed_ftruncate64)
 
 static int zfeed_truncate(const char *path, off_t n)
 {
@@ -261,6 +281,7 @@ static int zfeed_truncate(const char *path, off_t n)
 		return ((int (*)(const char *path, off_t n))shim_true(CALL_truncate))(path, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(truncate, zfeed_truncate)
 
 static int zfeed_truncate64(const char *path, off_t n)
 {
@@ -273,6 +294,7 @@ static int zfeed_truncate64(const char *path, off_t n)
 		return ((int (*)(const char *path, off_t n))shim_true(CALL_truncate64))(path, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(truncate64, zfeed_truncate64)
 
 static int zfeed_fallocate(int fd, int mode, off_t off, off_t n)
 {
@@ -287,6 +309,7 @@ static int zfeed_fallocate(int fd, int mode, off_t off, off_t n)
 		return ((int (*)(int fd, int mode, off_t off, off_t n))shim_true(CALL_fallocate))(fd, mode, off, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fallocate, zfeed_fallocate)
 
 static int zfeed_fallocate64(int fd, int mode, off_t off, off_t n)
 {
@@ -301,6 +324,7 @@ static int zfeed_fallocate64(int fd, int mode, off_t off, off_t n)
 		return ((int (*)(int fd, int mode, off_t off, off_t n))shim_true(CALL_fallocate64))(fd, mode, off, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fallocate64, zfeed_fallocate64)
 
 static int zfeed_posix_fadvise(int fd, off_t off, off_t n, int advice)
 {
@@ -313,6 +337,7 @@ static int zfeed_posix_fadvise(int fd, off_t off, off_t n, int advice)
 	(void)advice;
 	return (int)x->ret;
 }
+PRINTED(posix_fadvise, zfeed_posix_fadvise)
 
 static int zfeed_posix_fadvise64(int fd, off_t off, off_t n, int advice)
 {
@@ -325,6 +350,7 @@ static int zfeed_posix_fadvise64(int fd, off_t off, off_t n, int advice)
 	(void)advice;
 	return (int)x->ret;
 }
+PRINTED(posix_fadvise64, zfeed_posix_fadvise64)
 
 static ssize_t zfeed_readahead(int fd, off_t off, size_t n)
 {
@@ -336,6 +362,7 @@ static ssize_t zfeed_readahead(int fd, off_t off, size_t n)
 	(void)n;
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(readahead, zfeed_readahead)
 
 static ssize_t zfeed_sendfile(int out, int in, off_t *off, size_t n)
 {
@@ -350,6 +377,7 @@ static ssize_t zfeed_sendfile(int out, int in, off_t *off, size_t n)
 		return ((ssize_t (*)(int out, int in, off_t *off, size_t n))shim_true(CALL_sendfile))(out, in, off, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(sendfile, zfeed_sendfile)
 
 static ssize_t zfeed_sendfile64(int out, int in, off_t *off, size_t n)
 {
@@ -364,6 +392,7 @@ static ssize_t zfeed_sendfile64(int out, int in, off_t *off, size_t n)
 		return ((ssize_t (*)(int out, int in, off_t *off, size_t n))shim_true(CALL_sendfile64))(out, in, off, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(sendfile64, zfeed_sendfile64)
 
 static ssize_t zfeed_copy_file_range(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags)
 {
@@ -380,6 +409,7 @@ static ssize_t zfeed_copy_file_range(int in, off_t *off, int out, off_t *outoff,
 		return ((ssize_t (*)(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags))shim_true(CALL_copy_file_range))(in, off, out, outoff, n, flags);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(copy_file_range, zfeed_copy_file_range)
 
 static ssize_t zfeed_splice(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags)
 {
@@ -396,6 +426,7 @@ static ssize_t zfeed_splice(int in, off_t *off, int out, off_t *outoff, size_t n
 		return ((ssize_t (*)(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags))shim_true(CALL_splice))(in, off, out, outoff, n, flags);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(splice, zfeed_splice)
 
 static ssize_t zfeed_tee(int in, int out, size_t n, unsigned flags)
 {
@@ -410,6 +441,7 @@ static ssize_t zfeed_tee(int in, int out, size_t n, unsigned flags)
 		return ((ssize_t (*)(int in, int out, size_t n, unsigned flags))shim_true(CALL_tee))(in, out, n, flags);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(tee, zfeed_tee)
 
 static ssize_t zfeed_vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
 {
@@ -424,6 +456,7 @@ static ssize_t zfeed_vmsplice(int fd, const struct iovec *v, size_t n, unsigned 
 		return ((ssize_t (*)(int fd, const struct iovec *v, size_t n, unsigned flags))shim_true(CALL_vmsplice))(fd, v, n, flags);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(vmsplice, zfeed_vmsplice)
 
 static int zfeed___open_2(const char *path, int flags)
 {
@@ -436,6 +469,7 @@ static int zfeed___open_2(const char *path, int flags)
 		return ((int (*)(const char *path, int flags))shim_true(CALL___open_2))(path, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__open_2, zfeed___open_2)
 
 static int zfeed___open64_2(const char *path, int flags)
 {
@@ -448,6 +482,7 @@ static int zfeed___open64_2(const char *path, int flags)
 		return ((int (*)(const char *path, int flags))shim_true(CALL___open64_2))(path, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__open64_2, zfeed___open64_2)
 
 static int zfeed___openat_2(int dirfd, const char *path, int flags)
 {
@@ -461,6 +496,7 @@ static int zfeed___openat_2(int dirfd, const char *path, int flags)
 		return ((int (*)(int dirfd, const char *path, int flags))shim_true(CALL___openat_2))(dirfd, path, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__openat_2, zfeed___openat_2)
 
 static int zfeed___openat64_2(int dirfd, const char *path, int flags)
 {
@@ -474,6 +510,7 @@ static int zfeed___openat64_2(int dirfd, const char *path, int flags)
 		return ((int (*)(int dirfd, const char *path, int flags))shim_true(CALL___openat64_2))(dirfd, path, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__openat64_2, zfeed___openat64_2)
 
 static int zfeed_creat(const char *path, mode_t mode)
 {
@@ -486,6 +523,7 @@ static int zfeed_creat(const char *path, mode_t mode)
 		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_creat))(path, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(creat, zfeed_creat)
 
 static int zfeed_creat64(const char *path, mode_t mode)
 {
@@ -498,6 +536,7 @@ static int zfeed_creat64(const char *path, mode_t mode)
 		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_creat64))(path, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(creat64, zfeed_creat64)
 
 static int zfeed_memfd_create(const char *name, unsigned flags)
 {
@@ -510,6 +549,7 @@ static int zfeed_memfd_create(const char *name, unsigned flags)
 		return ((int (*)(const char *name, unsigned flags))shim_true(CALL_memfd_create))(name, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(memfd_create, zfeed_memfd_create)
 
 static int zfeed_shm_open(const char *name, int flags, mode_t mode)
 {
@@ -523,6 +563,7 @@ static int zfeed_shm_open(const char *name, int flags, mode_t mode)
 		return ((int (*)(const char *name, int flags, mode_t mode))shim_true(CALL_shm_open))(name, flags, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(shm_open, zfeed_shm_open)
 
 static int zfeed_shm_unlink(const char *name)
 {
@@ -534,6 +575,7 @@ static int zfeed_shm_unlink(const char *name)
 		return ((int (*)(const char *name))shim_true(CALL_shm_unlink))(name);
 	return (int)shim_re_ret(x);
 }
+PRINTED(shm_unlink, zfeed_shm_unlink)
 
 static int zfeed_name_to_handle_at(int dirfd, const char *path, struct file_handle *h, int *mount, int flags)
 {
@@ -549,6 +591,7 @@ static int zfeed_name_to_handle_at(int dirfd, const char *path, struct file_hand
 		return ((int (*)(int dirfd, const char *path, struct file_handle *h, int *mount, int flags))shim_true(CALL_name_to_handle_at))(dirfd, path, h, mount, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(name_to_handle_at, zfeed_name_to_handle_at)
 
 static int zfeed_open_by_handle_at(int mount, struct file_handle *h, int flags)
 {
@@ -562,6 +605,7 @@ static int zfeed_open_by_handle_at(int mount, struct file_handle *h, int flags)
 		return ((int (*)(int mount, struct file_handle *h, int flags))shim_true(CALL_open_by_handle_at))(mount, h, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(open_by_handle_at, zfeed_open_by_handle_at)
 
 static int zfeed_posix_openpt(int flags)
 {
@@ -573,6 +617,7 @@ static int zfeed_posix_openpt(int flags)
 		return ((int (*)(int flags))shim_true(CALL_posix_openpt))(flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(posix_openpt, zfeed_posix_openpt)
 
 static int zfeed_getpt(void)
 {
@@ -583,6 +628,7 @@ static int zfeed_getpt(void)
 		return ((int (*)(void))shim_true(CALL_getpt))();
 	return (int)shim_re_ret(x);
 }
+PRINTED(getpt, zfeed_getpt)
 
 static int zfeed_inotify_init(void)
 {
@@ -593,6 +639,7 @@ static int zfeed_inotify_init(void)
 		return ((int (*)(void))shim_true(CALL_inotify_init))();
 	return (int)shim_re_ret(x);
 }
+PRINTED(inotify_init, zfeed_inotify_init)
 
 static int zfeed_inotify_init1(int flags)
 {
@@ -604,6 +651,7 @@ static int zfeed_inotify_init1(int flags)
 		return ((int (*)(int flags))shim_true(CALL_inotify_init1))(flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(inotify_init1, zfeed_inotify_init1)
 
 static int zfeed_inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
@@ -617,6 +665,7 @@ static int zfeed_inotify_add_watch(int fd, const char *path, uint32_t mask)
 		return ((int (*)(int fd, const char *path, uint32_t mask))shim_true(CALL_inotify_add_watch))(fd, path, mask);
 	return (int)shim_re_ret(x);
 }
+PRINTED(inotify_add_watch, zfeed_inotify_add_watch)
 
 static int zfeed_inotify_rm_watch(int fd, int wd)
 {
@@ -629,6 +678,7 @@ static int zfeed_inotify_rm_watch(int fd, int wd)
 		return ((int (*)(int fd, int wd))shim_true(CALL_inotify_rm_watch))(fd, wd);
 	return (int)shim_re_ret(x);
 }
+PRINTED(inotify_rm_watch, zfeed_inotify_rm_watch)
 
 static int zfeed_close_range(unsigned first, unsigned last, int flags)
 {
@@ -642,6 +692,7 @@ static int zfeed_close_range(unsigned first, unsigned last, int flags)
 		return ((int (*)(unsigned first, unsigned last, int flags))shim_true(CALL_close_range))(first, last, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(close_range, zfeed_close_range)
 
 static int zfeed_dup(int fd)
 {
@@ -653,6 +704,7 @@ static int zfeed_dup(int fd)
 		return ((int (*)(int fd))shim_true(CALL_dup))(fd);
 	return (int)shim_re_ret(x);
 }
+PRINTED(dup, zfeed_dup)
 
 static int zfeed_dup2(int fd, int to)
 {
@@ -665,6 +717,7 @@ static int zfeed_dup2(int fd, int to)
 		return ((int (*)(int fd, int to))shim_true(CALL_dup2))(fd, to);
 	return (int)shim_re_ret(x);
 }
+PRINTED(dup2, zfeed_dup2)
 
 static int zfeed___dup2(int fd, int to)
 {
@@ -677,6 +730,7 @@ static int zfeed___dup2(int fd, int to)
 		return ((int (*)(int fd, int to))shim_true(CALL___dup2))(fd, to);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__dup2, zfeed___dup2)
 
 static int zfeed_dup3(int fd, int to, int flags)
 {
@@ -690,6 +744,7 @@ static int zfeed_dup3(int fd, int to, int flags)
 		return ((int (*)(int fd, int to, int flags))shim_true(CALL_dup3))(fd, to, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(dup3, zfeed_dup3)
 
 static int zfeed_isatty(int fd)
 {
@@ -699,6 +754,7 @@ static int zfeed_isatty(int fd)
 	(void)fd;
 	return (int)x->ret;
 }
+PRINTED(isatty, zfeed_isatty)
 
 static char * zfeed_ttyname(int fd)
 {
@@ -712,6 +768,7 @@ static char * zfeed_ttyname(int fd)
 	} char *s = feed_cstr(x, name, sizeof name);
 	return s ? s : ((char * (*)(int fd))shim_true(CALL_ttyname))(fd);
 }
+PRINTED(ttyname, zfeed_ttyname)
 
 static int zfeed_ttyname_r(int fd, char *buf, size_t n)
 {
@@ -724,6 +781,7 @@ static int zfeed_ttyname_r(int fd, char *buf, size_t n)
 	if (x->ret == 0) feed_cstr(x, buf, n);
 	return (int)x->ret;
 }
+PRINTED(ttyname_r, zfeed_ttyname_r)
 
 static int zfeed_tcgetattr(int fd, struct termios *out)
 {
@@ -735,6 +793,7 @@ static int zfeed_tcgetattr(int fd, struct termios *out)
 	if (x->ret == 0) feed_text(x, out, sizeof *out);
 	return (int)shim_re_ret(x);
 }
+PRINTED(tcgetattr, zfeed_tcgetattr)
 
 static int zfeed_tcsetattr(int fd, int how, const struct termios *to)
 {
@@ -751,6 +810,7 @@ static int zfeed_tcsetattr(int fd, int how, const struct termios *to)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(tcsetattr, zfeed_tcsetattr)
 
 static int zfeed_tcdrain(int fd)
 {
@@ -765,6 +825,7 @@ static int zfeed_tcdrain(int fd)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(tcdrain, zfeed_tcdrain)
 
 static int zfeed_tcflush(int fd, int what)
 {
@@ -780,6 +841,7 @@ static int zfeed_tcflush(int fd, int what)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(tcflush, zfeed_tcflush)
 
 static int zfeed_tcflow(int fd, int what)
 {
@@ -795,6 +857,7 @@ static int zfeed_tcflow(int fd, int what)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(tcflow, zfeed_tcflow)
 
 static int zfeed_tcsendbreak(int fd, int time)
 {
@@ -810,6 +873,7 @@ static int zfeed_tcsendbreak(int fd, int time)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(tcsendbreak, zfeed_tcsendbreak)
 
 static pid_t zfeed_tcgetpgrp(int fd)
 {
@@ -819,6 +883,7 @@ static pid_t zfeed_tcgetpgrp(int fd)
 	(void)fd;
 	return (pid_t)shim_re_ret(x);
 }
+PRINTED(tcgetpgrp, zfeed_tcgetpgrp)
 
 static int zfeed_tcsetpgrp(int fd, pid_t pid)
 {
@@ -834,6 +899,7 @@ static int zfeed_tcsetpgrp(int fd, pid_t pid)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(tcsetpgrp, zfeed_tcsetpgrp)
 
 static int zfeed_grantpt(int fd)
 {
@@ -845,6 +911,7 @@ static int zfeed_grantpt(int fd)
 		return ((int (*)(int fd))shim_true(CALL_grantpt))(fd);
 	return (int)shim_re_ret(x);
 }
+PRINTED(grantpt, zfeed_grantpt)
 
 static int zfeed_unlockpt(int fd)
 {
@@ -856,6 +923,7 @@ static int zfeed_unlockpt(int fd)
 		return ((int (*)(int fd))shim_true(CALL_unlockpt))(fd);
 	return (int)shim_re_ret(x);
 }
+PRINTED(unlockpt, zfeed_unlockpt)
 
 static int zfeed_openpty(int *fd, int *other, char *name, const struct termios *to, const struct winsize *w)
 {
@@ -871,6 +939,7 @@ static int zfeed_openpty(int *fd, int *other, char *name, const struct termios *
 		return ((int (*)(int *fd, int *other, char *name, const struct termios *to, const struct winsize *w))shim_true(CALL_openpty))(fd, other, name, to, w);
 	return (int)shim_re_ret(x);
 }
+PRINTED(openpty, zfeed_openpty)
 
 static int zfeed_rename(const char *from, const char *to)
 {
@@ -883,6 +952,7 @@ static int zfeed_rename(const char *from, const char *to)
 		return ((int (*)(const char *from, const char *to))shim_true(CALL_rename))(from, to);
 	return (int)shim_re_ret(x);
 }
+PRINTED(rename, zfeed_rename)
 
 static int zfeed_renameat(int fromfd, const char *from, int tofd, const char *to)
 {
@@ -897,6 +967,7 @@ static int zfeed_renameat(int fromfd, const char *from, int tofd, const char *to
 		return ((int (*)(int fromfd, const char *from, int tofd, const char *to))shim_true(CALL_renameat))(fromfd, from, tofd, to);
 	return (int)shim_re_ret(x);
 }
+PRINTED(renameat, zfeed_renameat)
 
 static int zfeed_renameat2(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
@@ -912,6 +983,7 @@ static int zfeed_renameat2(int fromfd, const char *from, int tofd, const char *t
 		return ((int (*)(int fromfd, const char *from, int tofd, const char *to, unsigned flags))shim_true(CALL_renameat2))(fromfd, from, tofd, to, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(renameat2, zfeed_renameat2)
 
 static int zfeed_link(const char *from, const char *to)
 {
@@ -924,6 +996,7 @@ static int zfeed_link(const char *from, const char *to)
 		return ((int (*)(const char *from, const char *to))shim_true(CALL_link))(from, to);
 	return (int)shim_re_ret(x);
 }
+PRINTED(link, zfeed_link)
 
 static int zfeed_linkat(int fromfd, const char *from, int tofd, const char *to, int flags)
 {
@@ -939,6 +1012,7 @@ static int zfeed_linkat(int fromfd, const char *from, int tofd, const char *to, 
 		return ((int (*)(int fromfd, const char *from, int tofd, const char *to, int flags))shim_true(CALL_linkat))(fromfd, from, tofd, to, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(linkat, zfeed_linkat)
 
 static int zfeed_symlink(const char *text, const char *path)
 {
@@ -951,6 +1025,7 @@ static int zfeed_symlink(const char *text, const char *path)
 		return ((int (*)(const char *text, const char *path))shim_true(CALL_symlink))(text, path);
 	return (int)shim_re_ret(x);
 }
+PRINTED(symlink, zfeed_symlink)
 
 static int zfeed_symlinkat(const char *text, int dirfd, const char *path)
 {
@@ -964,6 +1039,7 @@ static int zfeed_symlinkat(const char *text, int dirfd, const char *path)
 		return ((int (*)(const char *text, int dirfd, const char *path))shim_true(CALL_symlinkat))(text, dirfd, path);
 	return (int)shim_re_ret(x);
 }
+PRINTED(symlinkat, zfeed_symlinkat)
 
 static int zfeed_unlink(const char *path)
 {
@@ -975,6 +1051,7 @@ static int zfeed_unlink(const char *path)
 		return ((int (*)(const char *path))shim_true(CALL_unlink))(path);
 	return (int)shim_re_ret(x);
 }
+PRINTED(unlink, zfeed_unlink)
 
 static int zfeed_unlinkat(int dirfd, const char *path, int flags)
 {
@@ -988,6 +1065,7 @@ static int zfeed_unlinkat(int dirfd, const char *path, int flags)
 		return ((int (*)(int dirfd, const char *path, int flags))shim_true(CALL_unlinkat))(dirfd, path, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(unlinkat, zfeed_unlinkat)
 
 static int zfeed_remove(const char *path)
 {
@@ -999,6 +1077,7 @@ static int zfeed_remove(const char *path)
 		return ((int (*)(const char *path))shim_true(CALL_remove))(path);
 	return (int)shim_re_ret(x);
 }
+PRINTED(remove, zfeed_remove)
 
 static int zfeed_rmdir(const char *path)
 {
@@ -1010,6 +1089,7 @@ static int zfeed_rmdir(const char *path)
 		return ((int (*)(const char *path))shim_true(CALL_rmdir))(path);
 	return (int)shim_re_ret(x);
 }
+PRINTED(rmdir, zfeed_rmdir)
 
 static int zfeed_mkdir(const char *path, mode_t mode)
 {
@@ -1022,6 +1102,7 @@ static int zfeed_mkdir(const char *path, mode_t mode)
 		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_mkdir))(path, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(mkdir, zfeed_mkdir)
 
 static int zfeed_mkdirat(int dirfd, const char *path, mode_t mode)
 {
@@ -1035,6 +1116,7 @@ static int zfeed_mkdirat(int dirfd, const char *path, mode_t mode)
 		return ((int (*)(int dirfd, const char *path, mode_t mode))shim_true(CALL_mkdirat))(dirfd, path, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(mkdirat, zfeed_mkdirat)
 
 static int zfeed_mknod(const char *path, mode_t mode, dev_t dev)
 {
@@ -1051,6 +1133,7 @@ static int zfeed_mknod(const char *path, mode_t mode, dev_t dev)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(mknod, zfeed_mknod)
 
 static int zfeed_mknodat(int dirfd, const char *path, mode_t mode, dev_t dev)
 {
@@ -1068,6 +1151,7 @@ static int zfeed_mknodat(int dirfd, const char *path, mode_t mode, dev_t dev)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(mknodat, zfeed_mknodat)
 
 static int zfeed_mkfifo(const char *path, mode_t mode)
 {
@@ -1080,6 +1164,7 @@ static int zfeed_mkfifo(const char *path, mode_t mode)
 		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_mkfifo))(path, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(mkfifo, zfeed_mkfifo)
 
 static int zfeed_mkfifoat(int dirfd, const char *path, mode_t mode)
 {
@@ -1093,6 +1178,7 @@ static int zfeed_mkfifoat(int dirfd, const char *path, mode_t mode)
 		return ((int (*)(int dirfd, const char *path, mode_t mode))shim_true(CALL_mkfifoat))(dirfd, path, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(mkfifoat, zfeed_mkfifoat)
 
 static int zfeed___xmknod(int ver, const char *path, mode_t mode, dev_t *dev)
 {
@@ -1110,6 +1196,7 @@ static int zfeed___xmknod(int ver, const char *path, mode_t mode, dev_t *dev)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(__xmknod, zfeed___xmknod)
 
 static int zfeed___xmknodat(int ver, int dirfd, const char *path, mode_t mode, dev_t *dev)
 {
@@ -1128,6 +1215,7 @@ static int zfeed___xmknodat(int ver, int dirfd, const char *path, mode_t mode, d
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(__xmknodat, zfeed___xmknodat)
 
 static ssize_t zfeed_readlink(const char *path, char *buf, size_t n)
 {
@@ -1140,6 +1228,7 @@ static ssize_t zfeed_readlink(const char *path, char *buf, size_t n)
 	if (x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, char *buf, size_t n))shim_true(CALL_readlink))(path, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(readlink, zfeed_readlink)
 
 static ssize_t zfeed_readlinkat(int dirfd, const char *path, char *buf, size_t n)
 {
@@ -1153,6 +1242,7 @@ static ssize_t zfeed_readlinkat(int dirfd, const char *path, char *buf, size_t n
 	if (x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(int dirfd, const char *path, char *buf, size_t n))shim_true(CALL_readlinkat))(dirfd, path, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(readlinkat, zfeed_readlinkat)
 
 static ssize_t zfeed___readlink_chk(const char *path, char *buf, size_t n, size_t cap)
 {
@@ -1166,6 +1256,7 @@ static ssize_t zfeed___readlink_chk(const char *path, char *buf, size_t n, size_
 	if (x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, char *buf, size_t n, size_t cap))shim_true(CALL___readlink_chk))(path, buf, n, cap);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(__readlink_chk, zfeed___readlink_chk)
 
 static ssize_t zfeed___readlinkat_chk(int dirfd, const char *path, char *buf, size_t n, size_t cap)
 {
@@ -1180,6 +1271,7 @@ static ssize_t zfeed___readlinkat_chk(int dirfd, const char *path, char *buf, si
 	if (x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(int dirfd, const char *path, char *buf, size_t n, size_t cap))shim_true(CALL___readlinkat_chk))(dirfd, path, buf, n, cap);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(__readlinkat_chk, zfeed___readlinkat_chk)
 
 static char * zfeed_realpath(const char *path, char *buf)
 {
@@ -1193,6 +1285,7 @@ static char * zfeed_realpath(const char *path, char *buf)
 	} char *s = feed_cstr(x, buf, PATH_MAX);
 	return s ? s : ((char * (*)(const char *path, char *buf))shim_true(CALL_realpath))(path, buf);
 }
+PRINTED(realpath, zfeed_realpath)
 
 static char * zfeed___realpath_chk(const char *path, char *buf, size_t cap)
 {
@@ -1207,6 +1300,7 @@ static char * zfeed___realpath_chk(const char *path, char *buf, size_t cap)
 	} char *s = feed_cstr(x, buf, cap);
 	return s ? s : ((char * (*)(const char *path, char *buf, size_t cap))shim_true(CALL___realpath_chk))(path, buf, cap);
 }
+PRINTED(__realpath_chk, zfeed___realpath_chk)
 
 static char * zfeed_canonicalize_file_name(const char *path)
 {
@@ -1219,6 +1313,7 @@ static char * zfeed_canonicalize_file_name(const char *path)
 	} char *s = feed_cstr(x, 0, 0);
 	return s ? s : ((char * (*)(const char *path))shim_true(CALL_canonicalize_file_name))(path);
 }
+PRINTED(canonicalize_file_name, zfeed_canonicalize_file_name)
 
 static int zfeed_chdir(const char *path)
 {
@@ -1230,6 +1325,7 @@ static int zfeed_chdir(const char *path)
 		return ((int (*)(const char *path))shim_true(CALL_chdir))(path);
 	return (int)shim_re_ret(x);
 }
+PRINTED(chdir, zfeed_chdir)
 
 static int zfeed_fchdir(int fd)
 {
@@ -1241,6 +1337,7 @@ static int zfeed_fchdir(int fd)
 		return ((int (*)(int fd))shim_true(CALL_fchdir))(fd);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fchdir, zfeed_fchdir)
 
 static int zfeed_chroot(const char *path)
 {
@@ -1252,6 +1349,7 @@ static int zfeed_chroot(const char *path)
 		return ((int (*)(const char *path))shim_true(CALL_chroot))(path);
 	return (int)shim_re_ret(x);
 }
+PRINTED(chroot, zfeed_chroot)
 
 static char * zfeed_getcwd(char *buf, size_t n)
 {
@@ -1265,6 +1363,7 @@ static char * zfeed_getcwd(char *buf, size_t n)
 	} char *s = feed_cstr(x, buf, n);
 	return s ? s : ((char * (*)(char *buf, size_t n))shim_true(CALL_getcwd))(buf, n);
 }
+PRINTED(getcwd, zfeed_getcwd)
 
 static char * zfeed___getcwd_chk(char *buf, size_t n, size_t cap)
 {
@@ -1279,6 +1378,7 @@ static char * zfeed___getcwd_chk(char *buf, size_t n, size_t cap)
 	} char *s = feed_cstr(x, buf, n);
 	return s ? s : ((char * (*)(char *buf, size_t n, size_t cap))shim_true(CALL___getcwd_chk))(buf, n, cap);
 }
+PRINTED(__getcwd_chk, zfeed___getcwd_chk)
 
 static char * zfeed_get_current_dir_name(void)
 {
@@ -1290,6 +1390,7 @@ static char * zfeed_get_current_dir_name(void)
 	} char *s = feed_cstr(x, 0, 0);
 	return s ? s : ((char * (*)(void))shim_true(CALL_get_current_dir_name))();
 }
+PRINTED(get_current_dir_name, zfeed_get_current_dir_name)
 
 static int zfeed_stat(const char *path, struct stat *st)
 {
@@ -1301,6 +1402,7 @@ static int zfeed_stat(const char *path, struct stat *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(stat, zfeed_stat)
 
 static int zfeed_stat64(const char *path, struct stat64 *st)
 {
@@ -1312,6 +1414,7 @@ static int zfeed_stat64(const char *path, struct stat64 *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(stat64, zfeed_stat64)
 
 static int zfeed_lstat(const char *path, struct stat *st)
 {
@@ -1323,6 +1426,7 @@ static int zfeed_lstat(const char *path, struct stat *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(lstat, zfeed_lstat)
 
 static int zfeed_lstat64(const char *path, struct stat64 *st)
 {
@@ -1334,6 +1438,7 @@ static int zfeed_lstat64(const char *path, struct stat64 *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(lstat64, zfeed_lstat64)
 
 static int zfeed_fstat(int fd, struct stat *st)
 {
@@ -1345,6 +1450,7 @@ static int zfeed_fstat(int fd, struct stat *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fstat, zfeed_fstat)
 
 static int zfeed_fstat64(int fd, struct stat64 *st)
 {
@@ -1356,6 +1462,7 @@ static int zfeed_fstat64(int fd, struct stat64 *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fstat64, zfeed_fstat64)
 
 static int zfeed_fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
@@ -1369,6 +1476,7 @@ static int zfeed_fstatat(int dirfd, const char *path, struct stat *st, int flags
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fstatat, zfeed_fstatat)
 
 static int zfeed_fstatat64(int dirfd, const char *path, struct stat64 *st, int flags)
 {
@@ -1382,6 +1490,7 @@ static int zfeed_fstatat64(int dirfd, const char *path, struct stat64 *st, int f
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fstatat64, zfeed_fstatat64)
 
 static int zfeed___xstat(int ver, const char *path, struct stat *st)
 {
@@ -1394,6 +1503,7 @@ static int zfeed___xstat(int ver, const char *path, struct stat *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__xstat, zfeed___xstat)
 
 static int zfeed___xstat64(int ver, const char *path, struct stat64 *st)
 {
@@ -1406,6 +1516,7 @@ static int zfeed___xstat64(int ver, const char *path, struct stat64 *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__xstat64, zfeed___xstat64)
 
 static int zfeed___lxstat(int ver, const char *path, struct stat *st)
 {
@@ -1418,6 +1529,7 @@ static int zfeed___lxstat(int ver, const char *path, struct stat *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__lxstat, zfeed___lxstat)
 
 static int zfeed___lxstat64(int ver, const char *path, struct stat64 *st)
 {
@@ -1430,6 +1542,7 @@ static int zfeed___lxstat64(int ver, const char *path, struct stat64 *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__lxstat64, zfeed___lxstat64)
 
 static int zfeed___fxstat(int ver, int fd, struct stat *st)
 {
@@ -1442,6 +1555,7 @@ static int zfeed___fxstat(int ver, int fd, struct stat *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__fxstat, zfeed___fxstat)
 
 static int zfeed___fxstat64(int ver, int fd, struct stat64 *st)
 {
@@ -1454,6 +1568,7 @@ static int zfeed___fxstat64(int ver, int fd, struct stat64 *st)
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__fxstat64, zfeed___fxstat64)
 
 static int zfeed___fxstatat(int ver, int dirfd, const char *path, struct stat *st, int flags)
 {
@@ -1468,6 +1583,7 @@ static int zfeed___fxstatat(int ver, int dirfd, const char *path, struct stat *s
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__fxstatat, zfeed___fxstatat)
 
 static int zfeed___fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st, int flags)
 {
@@ -1482,6 +1598,7 @@ static int zfeed___fxstatat64(int ver, int dirfd, const char *path, struct stat6
 	feed_stat(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__fxstatat64, zfeed___fxstatat64)
 
 static int zfeed_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
 {
@@ -1496,6 +1613,7 @@ static int zfeed_statx(int dirfd, const char *path, int flags, unsigned mask, st
 	feed_statx(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(statx, zfeed_statx)
 
 static int zfeed_statfs(const char *path, struct statfs *st)
 {
@@ -1507,6 +1625,7 @@ static int zfeed_statfs(const char *path, struct statfs *st)
 	feed_statfs(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(statfs, zfeed_statfs)
 
 static int zfeed_statfs64(const char *path, struct statfs64 *st)
 {
@@ -1518,6 +1637,7 @@ static int zfeed_statfs64(const char *path, struct statfs64 *st)
 	feed_statfs(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(statfs64, zfeed_statfs64)
 
 static int zfeed___statfs(const char *path, struct statfs *st)
 {
@@ -1529,6 +1649,7 @@ static int zfeed___statfs(const char *path, struct statfs *st)
 	feed_statfs(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__statfs, zfeed___statfs)
 
 static int zfeed_fstatfs(int fd, struct statfs *st)
 {
@@ -1540,6 +1661,7 @@ static int zfeed_fstatfs(int fd, struct statfs *st)
 	feed_statfs(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fstatfs, zfeed_fstatfs)
 
 static int zfeed_fstatfs64(int fd, struct statfs64 *st)
 {
@@ -1551,6 +1673,7 @@ static int zfeed_fstatfs64(int fd, struct statfs64 *st)
 	feed_statfs(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fstatfs64, zfeed_fstatfs64)
 
 static int zfeed_statvfs(const char *path, struct statvfs *st)
 {
@@ -1562,6 +1685,7 @@ static int zfeed_statvfs(const char *path, struct statvfs *st)
 	feed_statvfs(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(statvfs, zfeed_statvfs)
 
 static int zfeed_statvfs64(const char *path, struct statvfs64 *st)
 {
@@ -1573,6 +1697,7 @@ static int zfeed_statvfs64(const char *path, struct statvfs64 *st)
 	feed_statvfs(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(statvfs64, zfeed_statvfs64)
 
 static int zfeed_fstatvfs(int fd, struct statvfs *st)
 {
@@ -1584,6 +1709,7 @@ static int zfeed_fstatvfs(int fd, struct statvfs *st)
 	feed_statvfs(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fstatvfs, zfeed_fstatvfs)
 
 static int zfeed_fstatvfs64(int fd, struct statvfs64 *st)
 {
@@ -1595,6 +1721,7 @@ static int zfeed_fstatvfs64(int fd, struct statvfs64 *st)
 	feed_statvfs(x, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fstatvfs64, zfeed_fstatvfs64)
 
 static int zfeed_access(const char *path, int mode)
 {
@@ -1605,6 +1732,7 @@ static int zfeed_access(const char *path, int mode)
 	(void)mode;
 	return (int)shim_re_ret(x);
 }
+PRINTED(access, zfeed_access)
 
 static int zfeed_euidaccess(const char *path, int mode)
 {
@@ -1615,6 +1743,7 @@ static int zfeed_euidaccess(const char *path, int mode)
 	(void)mode;
 	return (int)shim_re_ret(x);
 }
+PRINTED(euidaccess, zfeed_euidaccess)
 
 static int zfeed_eaccess(const char *path, int mode)
 {
@@ -1625,6 +1754,7 @@ static int zfeed_eaccess(const char *path, int mode)
 	(void)mode;
 	return (int)shim_re_ret(x);
 }
+PRINTED(eaccess, zfeed_eaccess)
 
 static int zfeed_faccessat(int dirfd, const char *path, int mode, int flags)
 {
@@ -1637,6 +1767,7 @@ static int zfeed_faccessat(int dirfd, const char *path, int mode, int flags)
 	(void)flags;
 	return (int)shim_re_ret(x);
 }
+PRINTED(faccessat, zfeed_faccessat)
 
 static long zfeed_pathconf(const char *path, int name)
 {
@@ -1648,6 +1779,7 @@ static long zfeed_pathconf(const char *path, int name)
 	if (x->ret == 0) return ((long (*)(const char *path, int name))shim_true(CALL_pathconf))(path, name);
 	return (long)shim_re_ret(x);
 }
+PRINTED(pathconf, zfeed_pathconf)
 
 static long zfeed_fpathconf(int fd, int name)
 {
@@ -1659,6 +1791,7 @@ static long zfeed_fpathconf(int fd, int name)
 	if (x->ret == 0) return ((long (*)(int fd, int name))shim_true(CALL_fpathconf))(fd, name);
 	return (long)shim_re_ret(x);
 }
+PRINTED(fpathconf, zfeed_fpathconf)
 
 static int zfeed_chmod(const char *path, mode_t mode)
 {
@@ -1671,6 +1804,7 @@ static int zfeed_chmod(const char *path, mode_t mode)
 		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_chmod))(path, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(chmod, zfeed_chmod)
 
 static int zfeed_lchmod(const char *path, mode_t mode)
 {
@@ -1683,6 +1817,7 @@ static int zfeed_lchmod(const char *path, mode_t mode)
 		return ((int (*)(const char *path, mode_t mode))shim_true(CALL_lchmod))(path, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(lchmod, zfeed_lchmod)
 
 static int zfeed_fchmod(int fd, mode_t mode)
 {
@@ -1695,6 +1830,7 @@ static int zfeed_fchmod(int fd, mode_t mode)
 		return ((int (*)(int fd, mode_t mode))shim_true(CALL_fchmod))(fd, mode);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fchmod, zfeed_fchmod)
 
 static int zfeed_fchmodat(int dirfd, const char *path, mode_t mode, int flags)
 {
@@ -1709,6 +1845,7 @@ static int zfeed_fchmodat(int dirfd, const char *path, mode_t mode, int flags)
 		return ((int (*)(int dirfd, const char *path, mode_t mode, int flags))shim_true(CALL_fchmodat))(dirfd, path, mode, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(fchmodat, zfeed_fchmodat)
 
 static int zfeed_chown(const char *path, uid_t uid, gid_t gid)
 {
@@ -1725,6 +1862,7 @@ static int zfeed_chown(const char *path, uid_t uid, gid_t gid)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(chown, zfeed_chown)
 
 static int zfeed_lchown(const char *path, uid_t uid, gid_t gid)
 {
@@ -1741,6 +1879,7 @@ static int zfeed_lchown(const char *path, uid_t uid, gid_t gid)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(lchown, zfeed_lchown)
 
 static int zfeed_fchown(int fd, uid_t uid, gid_t gid)
 {
@@ -1757,6 +1896,7 @@ static int zfeed_fchown(int fd, uid_t uid, gid_t gid)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(fchown, zfeed_fchown)
 
 static int zfeed_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags)
 {
@@ -1775,6 +1915,7 @@ static int zfeed_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(fchownat, zfeed_fchownat)
 
 static int zfeed_utime(const char *path, const struct utimbuf *t)
 {
@@ -1787,6 +1928,7 @@ static int zfeed_utime(const char *path, const struct utimbuf *t)
 		return ((int (*)(const char *path, const struct utimbuf *t))shim_true(CALL_utime))(path, t);
 	return (int)shim_re_ret(x);
 }
+PRINTED(utime, zfeed_utime)
 
 static int zfeed_utimes(const char *path, const struct timeval t[2])
 {
@@ -1799,6 +1941,7 @@ static int zfeed_utimes(const char *path, const struct timeval t[2])
 		return ((int (*)(const char *path, const struct timeval t[2]))shim_true(CALL_utimes))(path, t);
 	return (int)shim_re_ret(x);
 }
+PRINTED(utimes, zfeed_utimes)
 
 static int zfeed_lutimes(const char *path, const struct timeval t[2])
 {
@@ -1811,6 +1954,7 @@ static int zfeed_lutimes(const char *path, const struct timeval t[2])
 		return ((int (*)(const char *path, const struct timeval t[2]))shim_true(CALL_lutimes))(path, t);
 	return (int)shim_re_ret(x);
 }
+PRINTED(lutimes, zfeed_lutimes)
 
 static int zfeed_futimes(int fd, const struct timeval t[2])
 {
@@ -1823,6 +1967,7 @@ static int zfeed_futimes(int fd, const struct timeval t[2])
 		return ((int (*)(int fd, const struct timeval t[2]))shim_true(CALL_futimes))(fd, t);
 	return (int)shim_re_ret(x);
 }
+PRINTED(futimes, zfeed_futimes)
 
 static int zfeed_futimesat(int dirfd, const char *path, const struct timeval t[2])
 {
@@ -1836,6 +1981,7 @@ static int zfeed_futimesat(int dirfd, const char *path, const struct timeval t[2
 		return ((int (*)(int dirfd, const char *path, const struct timeval t[2]))shim_true(CALL_futimesat))(dirfd, path, t);
 	return (int)shim_re_ret(x);
 }
+PRINTED(futimesat, zfeed_futimesat)
 
 static int zfeed_futimens(int fd, const struct timespec t[2])
 {
@@ -1848,6 +1994,7 @@ static int zfeed_futimens(int fd, const struct timespec t[2])
 		return ((int (*)(int fd, const struct timespec t[2]))shim_true(CALL_futimens))(fd, t);
 	return (int)shim_re_ret(x);
 }
+PRINTED(futimens, zfeed_futimens)
 
 static int zfeed_utimensat(int dirfd, const char *path, const struct timespec t[2], int flags)
 {
@@ -1862,6 +2009,7 @@ static int zfeed_utimensat(int dirfd, const char *path, const struct timespec t[
 		return ((int (*)(int dirfd, const char *path, const struct timespec t[2], int flags))shim_true(CALL_utimensat))(dirfd, path, t, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(utimensat, zfeed_utimensat)
 
 static ssize_t zfeed_getxattr(const char *path, const char *name, void *buf, size_t n)
 {
@@ -1875,6 +2023,7 @@ static ssize_t zfeed_getxattr(const char *path, const char *name, void *buf, siz
 	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, const char *name, void *buf, size_t n))shim_true(CALL_getxattr))(path, name, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(getxattr, zfeed_getxattr)
 
 static int zfeed_setxattr(const char *path, const char *name, const void *buf, size_t n, int flags)
 {
@@ -1893,6 +2042,7 @@ static int zfeed_setxattr(const char *path, const char *name, const void *buf, s
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(setxattr, zfeed_setxattr)
 
 static ssize_t zfeed_listxattr(const char *path, char *buf, size_t n)
 {
@@ -1905,6 +2055,7 @@ static ssize_t zfeed_listxattr(const char *path, char *buf, size_t n)
 	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, char *buf, size_t n))shim_true(CALL_listxattr))(path, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(listxattr, zfeed_listxattr)
 
 static int zfeed_removexattr(const char *path, const char *name)
 {
@@ -1920,6 +2071,7 @@ static int zfeed_removexattr(const char *path, const char *name)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(removexattr, zfeed_removexattr)
 
 static ssize_t zfeed_lgetxattr(const char *path, const char *name, void *buf, size_t n)
 {
@@ -1933,6 +2085,7 @@ static ssize_t zfeed_lgetxattr(const char *path, const char *name, void *buf, si
 	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, const char *name, void *buf, size_t n))shim_true(CALL_lgetxattr))(path, name, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(lgetxattr, zfeed_lgetxattr)
 
 static int zfeed_lsetxattr(const char *path, const char *name, const void *buf, size_t n, int flags)
 {
@@ -1951,6 +2104,7 @@ static int zfeed_lsetxattr(const char *path, const char *name, const void *buf, 
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(lsetxattr, zfeed_lsetxattr)
 
 static ssize_t zfeed_llistxattr(const char *path, char *buf, size_t n)
 {
@@ -1963,6 +2117,7 @@ static ssize_t zfeed_llistxattr(const char *path, char *buf, size_t n)
 	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(const char *path, char *buf, size_t n))shim_true(CALL_llistxattr))(path, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(llistxattr, zfeed_llistxattr)
 
 static int zfeed_lremovexattr(const char *path, const char *name)
 {
@@ -1978,6 +2133,7 @@ static int zfeed_lremovexattr(const char *path, const char *name)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(lremovexattr, zfeed_lremovexattr)
 
 static ssize_t zfeed_fgetxattr(int fd, const char *name, void *buf, size_t n)
 {
@@ -1991,6 +2147,7 @@ static ssize_t zfeed_fgetxattr(int fd, const char *name, void *buf, size_t n)
 	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(int fd, const char *name, void *buf, size_t n))shim_true(CALL_fgetxattr))(fd, name, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(fgetxattr, zfeed_fgetxattr)
 
 static int zfeed_fsetxattr(int fd, const char *name, const void *buf, size_t n, int flags)
 {
@@ -2009,6 +2166,7 @@ static int zfeed_fsetxattr(int fd, const char *name, const void *buf, size_t n, 
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(fsetxattr, zfeed_fsetxattr)
 
 static ssize_t zfeed_flistxattr(int fd, char *buf, size_t n)
 {
@@ -2021,6 +2179,7 @@ static ssize_t zfeed_flistxattr(int fd, char *buf, size_t n)
 	if (n && x->ret > 0 && !feed_text(x, buf, n)) return ((ssize_t (*)(int fd, char *buf, size_t n))shim_true(CALL_flistxattr))(fd, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(flistxattr, zfeed_flistxattr)
 
 static int zfeed_fremovexattr(int fd, const char *name)
 {
@@ -2036,6 +2195,7 @@ static int zfeed_fremovexattr(int fd, const char *name)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(fremovexattr, zfeed_fremovexattr)
 
 static long zfeed_telldir(DIR *d)
 {
@@ -2045,6 +2205,7 @@ static long zfeed_telldir(DIR *d)
 	(void)d;
 	return (long)x->ret;
 }
+PRINTED(telldir, zfeed_telldir)
 
 static ssize_t zfeed_getdents64(int fd, void *buf, size_t n)
 {
@@ -2058,6 +2219,7 @@ static ssize_t zfeed_getdents64(int fd, void *buf, size_t n)
 	feed_data(x, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(getdents64, zfeed_getdents64)
 
 static int zfeed_msync(void *addr, size_t n, int flags)
 {
@@ -2071,6 +2233,7 @@ static int zfeed_msync(void *addr, size_t n, int flags)
 		return ((int (*)(void *addr, size_t n, int flags))shim_true(CALL_msync))(addr, n, flags);
 	return (int)shim_re_ret(x);
 }
+PRINTED(msync, zfeed_msync)
 
 static int zfeed_madvise(void *addr, size_t n, int advice)
 {
@@ -2087,6 +2250,7 @@ static int zfeed_madvise(void *addr, size_t n, int advice)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(madvise, zfeed_madvise)
 
 static int zfeed_posix_madvise(void *addr, size_t n, int advice)
 {
@@ -2103,6 +2267,7 @@ static int zfeed_posix_madvise(void *addr, size_t n, int advice)
 	}
 	return (int)x->ret;
 }
+PRINTED(posix_madvise, zfeed_posix_madvise)
 
 static int zfeed_listen(int fd, int backlog)
 {
@@ -2113,6 +2278,7 @@ static int zfeed_listen(int fd, int backlog)
 	(void)backlog;
 	return (int)shim_re_ret(x);
 }
+PRINTED(listen, zfeed_listen)
 
 static int zfeed_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
@@ -2124,6 +2290,7 @@ static int zfeed_connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	(void)len;
 	return (int)shim_re_ret(x);
 }
+PRINTED(connect, zfeed_connect)
 
 static int zfeed___connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
@@ -2135,6 +2302,7 @@ static int zfeed___connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	(void)len;
 	return (int)shim_re_ret(x);
 }
+PRINTED(__connect, zfeed___connect)
 
 static int zfeed_shutdown(int fd, int how)
 {
@@ -2145,6 +2313,7 @@ static int zfeed_shutdown(int fd, int how)
 	(void)how;
 	return (int)shim_re_ret(x);
 }
+PRINTED(shutdown, zfeed_shutdown)
 
 static int zfeed_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
 {
@@ -2158,6 +2327,7 @@ static int zfeed_setsockopt(int fd, int level, int name, const void *val, sockle
 	(void)len;
 	return (int)shim_re_ret(x);
 }
+PRINTED(setsockopt, zfeed_setsockopt)
 
 static int zfeed_sockatmark(int fd)
 {
@@ -2167,6 +2337,7 @@ static int zfeed_sockatmark(int fd)
 	(void)fd;
 	return (int)shim_re_ret(x);
 }
+PRINTED(sockatmark, zfeed_sockatmark)
 
 static int zfeed_isfdtype(int fd, int type)
 {
@@ -2177,6 +2348,7 @@ static int zfeed_isfdtype(int fd, int type)
 	(void)type;
 	return (int)shim_re_ret(x);
 }
+PRINTED(isfdtype, zfeed_isfdtype)
 
 static int zfeed_timerfd_settime(int fd, int flags, const struct itimerspec *set, struct itimerspec *old)
 {
@@ -2190,6 +2362,7 @@ static int zfeed_timerfd_settime(int fd, int flags, const struct itimerspec *set
 	feed_itimerspec(x, old);
 	return (int)shim_re_ret(x);
 }
+PRINTED(timerfd_settime, zfeed_timerfd_settime)
 
 static int zfeed_timerfd_gettime(int fd, struct itimerspec *cur)
 {
@@ -2201,6 +2374,7 @@ static int zfeed_timerfd_gettime(int fd, struct itimerspec *cur)
 	feed_timer(x, cur, x->f1, x->f2);
 	return (int)shim_re_ret(x);
 }
+PRINTED(timerfd_gettime, zfeed_timerfd_gettime)
 
 static int zfeed_getaddrinfo(const char *restrict node, const char *restrict service, const struct addrinfo *restrict hints, struct addrinfo **restrict res)
 {
@@ -2213,6 +2387,7 @@ static int zfeed_getaddrinfo(const char *restrict node, const char *restrict ser
 	(void)res;
 	return shim_re_addrs(x, hints, res);
 }
+PRINTED(getaddrinfo, zfeed_getaddrinfo)
 
 static int zfeed_getnameinfo(const struct sockaddr *restrict addr, socklen_t len, char *restrict host, socklen_t hostlen, char *restrict serv, socklen_t servlen, int flags)
 {
@@ -2228,6 +2403,7 @@ static int zfeed_getnameinfo(const struct sockaddr *restrict addr, socklen_t len
 	(void)flags;
 	return shim_re_nameinfo(x, host, hostlen, serv, servlen);
 }
+PRINTED(getnameinfo, zfeed_getnameinfo)
 
 static struct hostent * zfeed_gethostbyname(const char *name)
 {
@@ -2237,6 +2413,7 @@ static struct hostent * zfeed_gethostbyname(const char *name)
 	(void)name;
 	return shim_re_host(x);
 }
+PRINTED(gethostbyname, zfeed_gethostbyname)
 
 static struct hostent * zfeed_gethostbyname2(const char *name, int af)
 {
@@ -2247,6 +2424,7 @@ static struct hostent * zfeed_gethostbyname2(const char *name, int af)
 	(void)af;
 	return shim_re_host(x);
 }
+PRINTED(gethostbyname2, zfeed_gethostbyname2)
 
 static struct hostent * zfeed_gethostbyaddr(const void *addr, socklen_t len, int af)
 {
@@ -2258,6 +2436,7 @@ static struct hostent * zfeed_gethostbyaddr(const void *addr, socklen_t len, int
 	(void)af;
 	return shim_re_host(x);
 }
+PRINTED(gethostbyaddr, zfeed_gethostbyaddr)
 
 static int zfeed_gethostbyname_r(const char *restrict name, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
@@ -2272,6 +2451,7 @@ static int zfeed_gethostbyname_r(const char *restrict name, struct hostent *rest
 	(void)herr;
 	return shim_re_host_r(x, buf, space, n, h, herr);
 }
+PRINTED(gethostbyname_r, zfeed_gethostbyname_r)
 
 static int zfeed_gethostbyname2_r(const char *restrict name, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
@@ -2287,6 +2467,7 @@ static int zfeed_gethostbyname2_r(const char *restrict name, int af, struct host
 	(void)herr;
 	return shim_re_host_r(x, buf, space, n, h, herr);
 }
+PRINTED(gethostbyname2_r, zfeed_gethostbyname2_r)
 
 static int zfeed_gethostbyaddr_r(const void *restrict addr, socklen_t len, int af, struct hostent *restrict buf, char *restrict space, size_t n, struct hostent **restrict h, int *restrict herr)
 {
@@ -2303,6 +2484,7 @@ static int zfeed_gethostbyaddr_r(const void *restrict addr, socklen_t len, int a
 	(void)herr;
 	return shim_re_host_r(x, buf, space, n, h, herr);
 }
+PRINTED(gethostbyaddr_r, zfeed_gethostbyaddr_r)
 
 static unsigned int zfeed_if_nametoindex(const char *name)
 {
@@ -2312,6 +2494,7 @@ static unsigned int zfeed_if_nametoindex(const char *name)
 	(void)name;
 	return shim_re_index(x);
 }
+PRINTED(if_nametoindex, zfeed_if_nametoindex)
 
 static char * zfeed_if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 {
@@ -2322,6 +2505,7 @@ static char * zfeed_if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 	(void)name;
 	return shim_re_interface(x, name);
 }
+PRINTED(if_indextoname, zfeed_if_indextoname)
 
 static struct if_nameindex * zfeed_if_nameindex(void)
 {
@@ -2330,6 +2514,7 @@ static struct if_nameindex * zfeed_if_nameindex(void)
 		return ((struct if_nameindex * (*)(void))shim_true(CALL_if_nameindex))();
 	return shim_re_interfaces(x);
 }
+PRINTED(if_nameindex, zfeed_if_nameindex)
 
 static int zfeed_getifaddrs(struct ifaddrs **list)
 {
@@ -2339,6 +2524,7 @@ static int zfeed_getifaddrs(struct ifaddrs **list)
 	(void)list;
 	return shim_re_ifaddrs(x, list);
 }
+PRINTED(getifaddrs, zfeed_getifaddrs)
 
 static ssize_t zfeed__IO_file_write(FILE *fp, const void *buf, ssize_t n)
 {
@@ -2352,6 +2538,7 @@ static ssize_t zfeed__IO_file_write(FILE *fp, const void *buf, ssize_t n)
 		return ((ssize_t (*)(FILE *fp, const void *buf, ssize_t n))shim_true(CALL__IO_file_write))(fp, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(_IO_file_write, zfeed__IO_file_write)
 
 static off_t zfeed__IO_file_seek(FILE *fp, off_t off, int whence)
 {
@@ -2365,6 +2552,7 @@ static off_t zfeed__IO_file_seek(FILE *fp, off_t off, int whence)
 		return ((off_t (*)(FILE *fp, off_t off, int whence))shim_true(CALL__IO_file_seek))(fp, off, whence);
 	return (off_t)shim_re_ret(x);
 }
+PRINTED(_IO_file_seek, zfeed__IO_file_seek)
 
 static int zfeed__IO_file_close(FILE *fp)
 {
@@ -2376,6 +2564,7 @@ static int zfeed__IO_file_close(FILE *fp)
 		return ((int (*)(FILE *fp))shim_true(CALL__IO_file_close))(fp);
 	return (int)shim_re_ret(x);
 }
+PRINTED(_IO_file_close, zfeed__IO_file_close)
 
 static int zfeed__IO_file_stat(FILE *fp, void *st)
 {
@@ -2388,6 +2577,7 @@ static int zfeed__IO_file_stat(FILE *fp, void *st)
 		return ((int (*)(FILE *fp, void *st))shim_true(CALL__IO_file_stat))(fp, st);
 	return (int)shim_re_ret(x);
 }
+PRINTED(_IO_file_stat, zfeed__IO_file_stat)
 
 static pid_t zfeed_wait(int *st)
 {
@@ -2399,6 +2589,7 @@ static pid_t zfeed_wait(int *st)
 	if (st && x->ret > 0) *st = (int)x->f1;
 	return (pid_t)shim_re_ret(x);
 }
+PRINTED(wait, zfeed_wait)
 
 static pid_t zfeed_waitpid(pid_t pid, int *st, int options)
 {
@@ -2412,6 +2603,7 @@ static pid_t zfeed_waitpid(pid_t pid, int *st, int options)
 	if (st && x->ret > 0) *st = (int)x->f3;
 	return (pid_t)shim_re_ret(x);
 }
+PRINTED(waitpid, zfeed_waitpid)
 
 static pid_t zfeed___wait(int *st)
 {
@@ -2423,6 +2615,7 @@ static pid_t zfeed___wait(int *st)
 	if (st && x->ret > 0) *st = (int)x->f1;
 	return (pid_t)shim_re_ret(x);
 }
+PRINTED(__wait, zfeed___wait)
 
 static pid_t zfeed___waitpid(pid_t pid, int *st, int options)
 {
@@ -2436,6 +2629,7 @@ static pid_t zfeed___waitpid(pid_t pid, int *st, int options)
 	if (st && x->ret > 0) *st = (int)x->f3;
 	return (pid_t)shim_re_ret(x);
 }
+PRINTED(__waitpid, zfeed___waitpid)
 
 static int zfeed_clock_gettime(clockid_t clk, struct timespec *ts)
 {
@@ -2447,6 +2641,7 @@ static int zfeed_clock_gettime(clockid_t clk, struct timespec *ts)
 	feed_timespec(x->ret == 0, ts, x->f1);
 	return (int)shim_re_ret(x);
 }
+PRINTED(clock_gettime, zfeed_clock_gettime)
 
 static time_t zfeed_time(time_t *t)
 {
@@ -2457,6 +2652,7 @@ static time_t zfeed_time(time_t *t)
 	if (t && x->ret >= 0) *t = (time_t)x->ret;
 	return (time_t)x->ret;
 }
+PRINTED(time, zfeed_time)
 
 static int zfeed_gettimeofday(struct timeval *restrict tv, void *restrict tz)
 {
@@ -2468,6 +2664,7 @@ static int zfeed_gettimeofday(struct timeval *restrict tv, void *restrict tz)
 	feed_timeval(x->ret == 0, tv, x->f1);
 	return (int)shim_re_ret(x);
 }
+PRINTED(gettimeofday, zfeed_gettimeofday)
 
 static int zfeed___gettimeofday(struct timeval *restrict tv, void *restrict tz)
 {
@@ -2479,6 +2676,7 @@ static int zfeed___gettimeofday(struct timeval *restrict tv, void *restrict tz)
 	feed_timeval(x->ret == 0, tv, x->f1);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__gettimeofday, zfeed___gettimeofday)
 
 static int zfeed_clock_getres(clockid_t clk, struct timespec *ts)
 {
@@ -2490,6 +2688,7 @@ static int zfeed_clock_getres(clockid_t clk, struct timespec *ts)
 	feed_timespec(x->ret == 0, ts, x->f1);
 	return (int)shim_re_ret(x);
 }
+PRINTED(clock_getres, zfeed_clock_getres)
 
 static int zfeed_clock_settime(clockid_t clk, const struct timespec *ts)
 {
@@ -2500,6 +2699,7 @@ static int zfeed_clock_settime(clockid_t clk, const struct timespec *ts)
 	(void)ts;
 	return (int)shim_re_ret(x);
 }
+PRINTED(clock_settime, zfeed_clock_settime)
 
 static int zfeed_settimeofday(const struct timeval *tv, const struct timezone *tz)
 {
@@ -2510,6 +2710,7 @@ static int zfeed_settimeofday(const struct timeval *tv, const struct timezone *t
 	(void)tz;
 	return (int)shim_re_ret(x);
 }
+PRINTED(settimeofday, zfeed_settimeofday)
 
 static clock_t zfeed_clock(void)
 {
@@ -2518,6 +2719,7 @@ static clock_t zfeed_clock(void)
 		return ((clock_t (*)(void))shim_true(CALL_clock))();
 	return (clock_t)x->ret;
 }
+PRINTED(clock, zfeed_clock)
 
 static clock_t zfeed_times(struct tms *buf)
 {
@@ -2528,6 +2730,7 @@ static clock_t zfeed_times(struct tms *buf)
 	feed_tms(x, buf);
 	return (clock_t)x->ret;
 }
+PRINTED(times, zfeed_times)
 
 static int zfeed_getrusage(__rusage_who_t who, struct rusage *usage)
 {
@@ -2539,6 +2742,7 @@ static int zfeed_getrusage(__rusage_who_t who, struct rusage *usage)
 	feed_rusage(x, usage);
 	return (int)shim_re_ret(x);
 }
+PRINTED(getrusage, zfeed_getrusage)
 
 static int zfeed_timespec_get(struct timespec *ts, int base)
 {
@@ -2550,6 +2754,7 @@ static int zfeed_timespec_get(struct timespec *ts, int base)
 	feed_timespec(x->ret > 0, ts, x->f1);
 	return (int)x->ret;
 }
+PRINTED(timespec_get, zfeed_timespec_get)
 
 static int zfeed_timespec_getres(struct timespec *ts, int base)
 {
@@ -2561,6 +2766,7 @@ static int zfeed_timespec_getres(struct timespec *ts, int base)
 	feed_timespec(x->ret > 0, ts, x->f1);
 	return (int)x->ret;
 }
+PRINTED(timespec_getres, zfeed_timespec_getres)
 
 static int zfeed_ftime(struct timeb *tb)
 {
@@ -2574,6 +2780,7 @@ static int zfeed_ftime(struct timeb *tb)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(ftime, zfeed_ftime)
 
 static int zfeed_adjtime(const struct timeval *delta, struct timeval *old)
 {
@@ -2585,6 +2792,7 @@ static int zfeed_adjtime(const struct timeval *delta, struct timeval *old)
 	feed_timeval(x->ret == 0, old, x->f2);
 	return (int)shim_re_ret(x);
 }
+PRINTED(adjtime, zfeed_adjtime)
 
 static int zfeed_adjtimex(struct timex *tx)
 {
@@ -2595,6 +2803,7 @@ static int zfeed_adjtimex(struct timex *tx)
 	feed_timex(x, tx, x->f2);
 	return (int)shim_re_ret(x);
 }
+PRINTED(adjtimex, zfeed_adjtimex)
 
 static int zfeed___adjtimex(struct timex *tx)
 {
@@ -2605,6 +2814,7 @@ static int zfeed___adjtimex(struct timex *tx)
 	feed_timex(x, tx, x->f2);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__adjtimex, zfeed___adjtimex)
 
 static int zfeed_ntp_adjtime(struct timex *tx)
 {
@@ -2615,6 +2825,7 @@ static int zfeed_ntp_adjtime(struct timex *tx)
 	feed_timex(x, tx, x->f2);
 	return (int)shim_re_ret(x);
 }
+PRINTED(ntp_adjtime, zfeed_ntp_adjtime)
 
 static int zfeed_clock_adjtime(clockid_t clk, struct timex *tx)
 {
@@ -2626,6 +2837,7 @@ static int zfeed_clock_adjtime(clockid_t clk, struct timex *tx)
 	feed_timex(x, tx, x->f2);
 	return (int)shim_re_ret(x);
 }
+PRINTED(clock_adjtime, zfeed_clock_adjtime)
 
 static int zfeed_ntp_gettime(struct ntptimeval *tv)
 {
@@ -2636,6 +2848,7 @@ static int zfeed_ntp_gettime(struct ntptimeval *tv)
 	feed_timeval(x->ret >= 0, &tv->time, x->f1);
 	return (int)shim_re_ret(x);
 }
+PRINTED(ntp_gettime, zfeed_ntp_gettime)
 
 static int zfeed_ntp_gettimex(struct ntptimeval *tv)
 {
@@ -2651,6 +2864,7 @@ static int zfeed_ntp_gettimex(struct ntptimeval *tv)
 	feed_timeval(x->ret >= 0, &tv->time, x->f1);
 	return (int)shim_re_ret(x);
 }
+PRINTED(ntp_gettimex, zfeed_ntp_gettimex)
 
 static unsigned int zfeed_sleep(unsigned int seconds)
 {
@@ -2661,6 +2875,7 @@ static unsigned int zfeed_sleep(unsigned int seconds)
 	shim_re_sleep(x, seconds * 1000000000ull);
 	return (unsigned int)x->ret;
 }
+PRINTED(sleep, zfeed_sleep)
 
 static int zfeed_usleep(useconds_t us)
 {
@@ -2671,6 +2886,7 @@ static int zfeed_usleep(useconds_t us)
 	shim_re_sleep(x, us * 1000ull);
 	return (int)shim_re_ret(x);
 }
+PRINTED(usleep, zfeed_usleep)
 
 static int zfeed_nanosleep(const struct timespec *ts, struct timespec *left)
 {
@@ -2683,6 +2899,7 @@ static int zfeed_nanosleep(const struct timespec *ts, struct timespec *left)
 	feed_timespec(x->ret != 0, left, feed_tail(x, 0));
 	return (int)shim_re_ret(x);
 }
+PRINTED(nanosleep, zfeed_nanosleep)
 
 static int zfeed___nanosleep(const struct timespec *ts, struct timespec *left)
 {
@@ -2695,6 +2912,7 @@ static int zfeed___nanosleep(const struct timespec *ts, struct timespec *left)
 	feed_timespec(x->ret != 0, left, feed_tail(x, 0));
 	return (int)shim_re_ret(x);
 }
+PRINTED(__nanosleep, zfeed___nanosleep)
 
 static int zfeed_clock_nanosleep(clockid_t clk, int flags, const struct timespec *ts, struct timespec *left)
 {
@@ -2709,6 +2927,7 @@ static int zfeed_clock_nanosleep(clockid_t clk, int flags, const struct timespec
 	feed_timespec(x->ret != 0 && !(flags & TIMER_ABSTIME), left, feed_tail(x, 0));
 	return (int)x->ret;
 }
+PRINTED(clock_nanosleep, zfeed_clock_nanosleep)
 
 static unsigned int zfeed_alarm(unsigned int seconds)
 {
@@ -2718,6 +2937,7 @@ static unsigned int zfeed_alarm(unsigned int seconds)
 	(void)seconds;
 	return (unsigned int)x->ret;
 }
+PRINTED(alarm, zfeed_alarm)
 
 static useconds_t zfeed_ualarm(useconds_t us, useconds_t interval)
 {
@@ -2728,6 +2948,7 @@ static useconds_t zfeed_ualarm(useconds_t us, useconds_t interval)
 	(void)interval;
 	return (useconds_t)x->ret;
 }
+PRINTED(ualarm, zfeed_ualarm)
 
 static int zfeed_setitimer(__itimer_which_t which, const struct itimerval *restrict set, struct itimerval *restrict old)
 {
@@ -2740,6 +2961,7 @@ static int zfeed_setitimer(__itimer_which_t which, const struct itimerval *restr
 	feed_itimerval(x, old);
 	return (int)shim_re_ret(x);
 }
+PRINTED(setitimer, zfeed_setitimer)
 
 static int zfeed_getitimer(__itimer_which_t which, struct itimerval *cur)
 {
@@ -2752,6 +2974,7 @@ static int zfeed_getitimer(__itimer_which_t which, struct itimerval *cur)
 	feed_timeval(x->ret == 0, &cur->it_interval, x->f3);
 	return (int)shim_re_ret(x);
 }
+PRINTED(getitimer, zfeed_getitimer)
 
 static int zfeed_timer_gettime(timer_t id, struct itimerspec *cur)
 {
@@ -2764,6 +2987,7 @@ static int zfeed_timer_gettime(timer_t id, struct itimerspec *cur)
 	feed_timespec(x->ret == 0, &cur->it_interval, x->f2);
 	return (int)shim_re_ret(x);
 }
+PRINTED(timer_gettime, zfeed_timer_gettime)
 
 static int zfeed_timer_getoverrun(timer_t id)
 {
@@ -2773,6 +2997,7 @@ static int zfeed_timer_getoverrun(timer_t id)
 	(void)id;
 	return (int)shim_re_ret(x);
 }
+PRINTED(timer_getoverrun, zfeed_timer_getoverrun)
 
 static ssize_t zfeed_getrandom(void *buf, size_t n, unsigned int flags)
 {
@@ -2785,6 +3010,7 @@ static ssize_t zfeed_getrandom(void *buf, size_t n, unsigned int flags)
 	feed_data(x, buf, n);
 	return (ssize_t)shim_re_ret(x);
 }
+PRINTED(getrandom, zfeed_getrandom)
 
 static int zfeed_getentropy(void *buf, size_t n)
 {
@@ -2796,6 +3022,7 @@ static int zfeed_getentropy(void *buf, size_t n)
 	feed_data(x, buf, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(getentropy, zfeed_getentropy)
 
 static uint32_t zfeed_arc4random(void)
 {
@@ -2804,6 +3031,7 @@ static uint32_t zfeed_arc4random(void)
 		return ((uint32_t (*)(void))shim_true(CALL_arc4random))();
 	return (uint32_t)x->ret;
 }
+PRINTED(arc4random, zfeed_arc4random)
 
 static void zfeed_arc4random_buf(void *buf, size_t n)
 {
@@ -2816,6 +3044,7 @@ static void zfeed_arc4random_buf(void *buf, size_t n)
 	feed_data(x, buf, n);
 	}
 }
+PRINTED(arc4random_buf, zfeed_arc4random_buf)
 
 static uint32_t zfeed_arc4random_uniform(uint32_t bound)
 {
@@ -2825,6 +3054,7 @@ static uint32_t zfeed_arc4random_uniform(uint32_t bound)
 	(void)bound;
 	return (uint32_t)x->ret;
 }
+PRINTED(arc4random_uniform, zfeed_arc4random_uniform)
 
 static long int zfeed_sysconf(int name)
 {
@@ -2834,6 +3064,7 @@ static long int zfeed_sysconf(int name)
 	(void)name;
 	return (long int)x->ret;
 }
+PRINTED(sysconf, zfeed_sysconf)
 
 static long int zfeed___sysconf(int name)
 {
@@ -2843,6 +3074,7 @@ static long int zfeed___sysconf(int name)
 	(void)name;
 	return (long int)x->ret;
 }
+PRINTED(__sysconf, zfeed___sysconf)
 
 static int zfeed_get_nprocs(void)
 {
@@ -2851,6 +3083,7 @@ static int zfeed_get_nprocs(void)
 		return ((int (*)(void))shim_true(CALL_get_nprocs))();
 	return (int)x->ret;
 }
+PRINTED(get_nprocs, zfeed_get_nprocs)
 
 static int zfeed_get_nprocs_conf(void)
 {
@@ -2859,6 +3092,7 @@ static int zfeed_get_nprocs_conf(void)
 		return ((int (*)(void))shim_true(CALL_get_nprocs_conf))();
 	return (int)x->ret;
 }
+PRINTED(get_nprocs_conf, zfeed_get_nprocs_conf)
 
 static long int zfeed_get_phys_pages(void)
 {
@@ -2867,6 +3101,7 @@ static long int zfeed_get_phys_pages(void)
 		return ((long int (*)(void))shim_true(CALL_get_phys_pages))();
 	return (long int)x->ret;
 }
+PRINTED(get_phys_pages, zfeed_get_phys_pages)
 
 static long int zfeed_get_avphys_pages(void)
 {
@@ -2875,6 +3110,7 @@ static long int zfeed_get_avphys_pages(void)
 		return ((long int (*)(void))shim_true(CALL_get_avphys_pages))();
 	return (long int)x->ret;
 }
+PRINTED(get_avphys_pages, zfeed_get_avphys_pages)
 
 static int zfeed_getpagesize(void)
 {
@@ -2883,6 +3119,7 @@ static int zfeed_getpagesize(void)
 		return ((int (*)(void))shim_true(CALL_getpagesize))();
 	return (int)x->ret;
 }
+PRINTED(getpagesize, zfeed_getpagesize)
 
 static int zfeed___getpagesize(void)
 {
@@ -2891,6 +3128,7 @@ static int zfeed___getpagesize(void)
 		return ((int (*)(void))shim_true(CALL___getpagesize))();
 	return (int)x->ret;
 }
+PRINTED(__getpagesize, zfeed___getpagesize)
 
 static int zfeed_sysinfo(struct sysinfo *info)
 {
@@ -2901,6 +3139,7 @@ static int zfeed_sysinfo(struct sysinfo *info)
 	feed_sysinfo(x, info);
 	return (int)shim_re_ret(x);
 }
+PRINTED(sysinfo, zfeed_sysinfo)
 
 static int zfeed_getloadavg(double loads[], int n)
 {
@@ -2912,6 +3151,7 @@ static int zfeed_getloadavg(double loads[], int n)
 	feed_loads(x, loads, n);
 	return (int)x->ret;
 }
+PRINTED(getloadavg, zfeed_getloadavg)
 
 static int zfeed_uname(struct utsname *name)
 {
@@ -2922,6 +3162,7 @@ static int zfeed_uname(struct utsname *name)
 	feed_utsname(x, name);
 	return (int)shim_re_ret(x);
 }
+PRINTED(uname, zfeed_uname)
 
 static int zfeed_gethostname(char *name, size_t n)
 {
@@ -2933,6 +3174,7 @@ static int zfeed_gethostname(char *name, size_t n)
 	feed_name(x, name, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(gethostname, zfeed_gethostname)
 
 static int zfeed___gethostname_chk(char *name, size_t n, size_t space)
 {
@@ -2945,6 +3187,7 @@ static int zfeed___gethostname_chk(char *name, size_t n, size_t space)
 	feed_name(x, name, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__gethostname_chk, zfeed___gethostname_chk)
 
 static int zfeed_getdomainname(char *name, size_t n)
 {
@@ -2956,6 +3199,7 @@ static int zfeed_getdomainname(char *name, size_t n)
 	feed_name(x, name, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(getdomainname, zfeed_getdomainname)
 
 static int zfeed___getdomainname_chk(char *name, size_t n, size_t space)
 {
@@ -2968,6 +3212,7 @@ static int zfeed___getdomainname_chk(char *name, size_t n, size_t space)
 	feed_name(x, name, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(__getdomainname_chk, zfeed___getdomainname_chk)
 
 static long int zfeed_gethostid(void)
 {
@@ -2976,6 +3221,7 @@ static long int zfeed_gethostid(void)
 		return ((long int (*)(void))shim_true(CALL_gethostid))();
 	return (long int)x->ret;
 }
+PRINTED(gethostid, zfeed_gethostid)
 
 static int zfeed_getdtablesize(void)
 {
@@ -2984,6 +3230,7 @@ static int zfeed_getdtablesize(void)
 		return ((int (*)(void))shim_true(CALL_getdtablesize))();
 	return (int)x->ret;
 }
+PRINTED(getdtablesize, zfeed_getdtablesize)
 
 static int zfeed_sched_getcpu(void)
 {
@@ -2992,6 +3239,7 @@ static int zfeed_sched_getcpu(void)
 		return ((int (*)(void))shim_true(CALL_sched_getcpu))();
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_getcpu, zfeed_sched_getcpu)
 
 static int zfeed_getcpu(unsigned int *cpu, unsigned int *node)
 {
@@ -3004,6 +3252,7 @@ static int zfeed_getcpu(unsigned int *cpu, unsigned int *node)
 	if (node && x->ret == 0) *node = (unsigned)x->f2;
 	return (int)shim_re_ret(x);
 }
+PRINTED(getcpu, zfeed_getcpu)
 
 static int zfeed_sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)
 {
@@ -3016,6 +3265,7 @@ static int zfeed_sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)
 	feed_cpus(x, set, n);
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_getaffinity, zfeed_sched_getaffinity)
 
 static int zfeed_sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set)
 {
@@ -3032,6 +3282,7 @@ static int zfeed_sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_setaffinity, zfeed_sched_setaffinity)
 
 static int zfeed_pthread_getaffinity_np(pthread_t thread, size_t n, cpu_set_t *set)
 {
@@ -3044,6 +3295,7 @@ static int zfeed_pthread_getaffinity_np(pthread_t thread, size_t n, cpu_set_t *s
 	feed_cpus(x, set, n);
 	return (int)x->ret;
 }
+PRINTED(pthread_getaffinity_np, zfeed_pthread_getaffinity_np)
 
 static int zfeed_pthread_setaffinity_np(pthread_t thread, size_t n, const cpu_set_t *set)
 {
@@ -3060,6 +3312,7 @@ static int zfeed_pthread_setaffinity_np(pthread_t thread, size_t n, const cpu_se
 	}
 	return (int)x->ret;
 }
+PRINTED(pthread_setaffinity_np, zfeed_pthread_setaffinity_np)
 
 static int zfeed_sched_getparam(pid_t pid, struct sched_param *p)
 {
@@ -3071,6 +3324,7 @@ static int zfeed_sched_getparam(pid_t pid, struct sched_param *p)
 	if (x->ret == 0) p->sched_priority = (int)x->f2;
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_getparam, zfeed_sched_getparam)
 
 static int zfeed___sched_getparam(pid_t pid, struct sched_param *p)
 {
@@ -3082,6 +3336,7 @@ static int zfeed___sched_getparam(pid_t pid, struct sched_param *p)
 	if (x->ret == 0) p->sched_priority = (int)x->f2;
 	return (int)shim_re_ret(x);
 }
+PRINTED(__sched_getparam, zfeed___sched_getparam)
 
 static int zfeed_sched_setparam(pid_t pid, const struct sched_param *p)
 {
@@ -3097,6 +3352,7 @@ static int zfeed_sched_setparam(pid_t pid, const struct sched_param *p)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_setparam, zfeed_sched_setparam)
 
 static int zfeed_sched_getscheduler(pid_t pid)
 {
@@ -3106,6 +3362,7 @@ static int zfeed_sched_getscheduler(pid_t pid)
 	(void)pid;
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_getscheduler, zfeed_sched_getscheduler)
 
 static int zfeed___sched_getscheduler(pid_t pid)
 {
@@ -3115,6 +3372,7 @@ static int zfeed___sched_getscheduler(pid_t pid)
 	(void)pid;
 	return (int)shim_re_ret(x);
 }
+PRINTED(__sched_getscheduler, zfeed___sched_getscheduler)
 
 static int zfeed_sched_setscheduler(pid_t pid, int policy, const struct sched_param *p)
 {
@@ -3131,6 +3389,7 @@ static int zfeed_sched_setscheduler(pid_t pid, int policy, const struct sched_pa
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_setscheduler, zfeed_sched_setscheduler)
 
 static int zfeed___sched_setscheduler(pid_t pid, int policy, const struct sched_param *p)
 {
@@ -3147,6 +3406,7 @@ static int zfeed___sched_setscheduler(pid_t pid, int policy, const struct sched_
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(__sched_setscheduler, zfeed___sched_setscheduler)
 
 static int zfeed_sched_rr_get_interval(pid_t pid, struct timespec *ts)
 {
@@ -3158,6 +3418,7 @@ static int zfeed_sched_rr_get_interval(pid_t pid, struct timespec *ts)
 	feed_timespec(x->ret == 0, ts, x->f2);
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_rr_get_interval, zfeed_sched_rr_get_interval)
 
 static int zfeed_sched_get_priority_max(int policy)
 {
@@ -3167,6 +3428,7 @@ static int zfeed_sched_get_priority_max(int policy)
 	(void)policy;
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_get_priority_max, zfeed_sched_get_priority_max)
 
 static int zfeed___sched_get_priority_max(int policy)
 {
@@ -3176,6 +3438,7 @@ static int zfeed___sched_get_priority_max(int policy)
 	(void)policy;
 	return (int)shim_re_ret(x);
 }
+PRINTED(__sched_get_priority_max, zfeed___sched_get_priority_max)
 
 static int zfeed_sched_get_priority_min(int policy)
 {
@@ -3185,6 +3448,7 @@ static int zfeed_sched_get_priority_min(int policy)
 	(void)policy;
 	return (int)shim_re_ret(x);
 }
+PRINTED(sched_get_priority_min, zfeed_sched_get_priority_min)
 
 static int zfeed___sched_get_priority_min(int policy)
 {
@@ -3194,6 +3458,7 @@ static int zfeed___sched_get_priority_min(int policy)
 	(void)policy;
 	return (int)shim_re_ret(x);
 }
+PRINTED(__sched_get_priority_min, zfeed___sched_get_priority_min)
 
 static int zfeed_getpriority(__priority_which_t which, id_t who)
 {
@@ -3204,6 +3469,7 @@ static int zfeed_getpriority(__priority_which_t which, id_t who)
 	(void)who;
 	return (int)x->ret;
 }
+PRINTED(getpriority, zfeed_getpriority)
 
 static int zfeed_setpriority(__priority_which_t which, id_t who, int priority)
 {
@@ -3220,6 +3486,7 @@ static int zfeed_setpriority(__priority_which_t which, id_t who, int priority)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(setpriority, zfeed_setpriority)
 
 static int zfeed_nice(int inc)
 {
@@ -3234,6 +3501,7 @@ static int zfeed_nice(int inc)
 	}
 	return (int)x->ret;
 }
+PRINTED(nice, zfeed_nice)
 
 static int zfeed_getrlimit(__rlimit_resource_t what, struct rlimit *lim)
 {
@@ -3245,6 +3513,7 @@ static int zfeed_getrlimit(__rlimit_resource_t what, struct rlimit *lim)
 	feed_limit(x, lim);
 	return (int)shim_re_ret(x);
 }
+PRINTED(getrlimit, zfeed_getrlimit)
 
 static int zfeed_getrlimit64(__rlimit_resource_t what, struct rlimit64 *lim)
 {
@@ -3256,6 +3525,7 @@ static int zfeed_getrlimit64(__rlimit_resource_t what, struct rlimit64 *lim)
 	feed_limit(x, lim);
 	return (int)shim_re_ret(x);
 }
+PRINTED(getrlimit64, zfeed_getrlimit64)
 
 static int zfeed_setrlimit(__rlimit_resource_t what, const struct rlimit *lim)
 {
@@ -3271,6 +3541,7 @@ static int zfeed_setrlimit(__rlimit_resource_t what, const struct rlimit *lim)
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(setrlimit, zfeed_setrlimit)
 
 static int zfeed_setrlimit64(__rlimit_resource_t what, const struct rlimit64 *lim)
 {
@@ -3286,6 +3557,7 @@ static int zfeed_setrlimit64(__rlimit_resource_t what, const struct rlimit64 *li
 	}
 	return (int)shim_re_ret(x);
 }
+PRINTED(setrlimit64, zfeed_setrlimit64)
 
 static int zfeed_prlimit(pid_t pid, __rlimit_resource_t what, const struct rlimit *set, struct rlimit *old)
 {
@@ -3304,6 +3576,7 @@ static int zfeed_prlimit(pid_t pid, __rlimit_resource_t what, const struct rlimi
 	feed_limits(x, old);
 	return (int)shim_re_ret(x);
 }
+PRINTED(prlimit, zfeed_prlimit)
 
 static int zfeed_prlimit64(pid_t pid, __rlimit_resource_t what, const struct rlimit64 *set, struct rlimit64 *old)
 {
@@ -3322,6 +3595,7 @@ static int zfeed_prlimit64(pid_t pid, __rlimit_resource_t what, const struct rli
 	feed_limits(x, old);
 	return (int)shim_re_ret(x);
 }
+PRINTED(prlimit64, zfeed_prlimit64)
 
 static pid_t zfeed_getpid(void)
 {
@@ -3330,6 +3604,7 @@ static pid_t zfeed_getpid(void)
 		return ((pid_t (*)(void))shim_true(CALL_getpid))();
 	return (pid_t)x->ret;
 }
+PRINTED(getpid, zfeed_getpid)
 
 static pid_t zfeed___getpid(void)
 {
@@ -3338,6 +3613,7 @@ static pid_t zfeed___getpid(void)
 		return ((pid_t (*)(void))shim_true(CALL___getpid))();
 	return (pid_t)x->ret;
 }
+PRINTED(__getpid, zfeed___getpid)
 
 static pid_t zfeed_getppid(void)
 {
@@ -3346,6 +3622,7 @@ static pid_t zfeed_getppid(void)
 		return ((pid_t (*)(void))shim_true(CALL_getppid))();
 	return (pid_t)x->ret;
 }
+PRINTED(getppid, zfeed_getppid)
 
 static pid_t zfeed_gettid(void)
 {
@@ -3354,6 +3631,7 @@ static pid_t zfeed_gettid(void)
 		return ((pid_t (*)(void))shim_true(CALL_gettid))();
 	return (pid_t)x->ret;
 }
+PRINTED(gettid, zfeed_gettid)
 
 static pid_t zfeed_getpgrp(void)
 {
@@ -3362,6 +3640,7 @@ static pid_t zfeed_getpgrp(void)
 		return ((pid_t (*)(void))shim_true(CALL_getpgrp))();
 	return (pid_t)x->ret;
 }
+PRINTED(getpgrp, zfeed_getpgrp)
 
 static uid_t zfeed_getuid(void)
 {
@@ -3370,6 +3649,7 @@ static uid_t zfeed_getuid(void)
 		return ((uid_t (*)(void))shim_true(CALL_getuid))();
 	return (uid_t)x->ret;
 }
+PRINTED(getuid, zfeed_getuid)
 
 static uid_t zfeed_geteuid(void)
 {
@@ -3378,6 +3658,7 @@ static uid_t zfeed_geteuid(void)
 		return ((uid_t (*)(void))shim_true(CALL_geteuid))();
 	return (uid_t)x->ret;
 }
+PRINTED(geteuid, zfeed_geteuid)
 
 static gid_t zfeed_getgid(void)
 {
@@ -3386,6 +3667,7 @@ static gid_t zfeed_getgid(void)
 		return ((gid_t (*)(void))shim_true(CALL_getgid))();
 	return (gid_t)x->ret;
 }
+PRINTED(getgid, zfeed_getgid)
 
 static gid_t zfeed_getegid(void)
 {
@@ -3394,6 +3676,7 @@ static gid_t zfeed_getegid(void)
 		return ((gid_t (*)(void))shim_true(CALL_getegid))();
 	return (gid_t)x->ret;
 }
+PRINTED(getegid, zfeed_getegid)
 
 static pid_t zfeed_getpgid(pid_t pid)
 {
@@ -3403,6 +3686,7 @@ static pid_t zfeed_getpgid(pid_t pid)
 	(void)pid;
 	return (pid_t)shim_re_ret(x);
 }
+PRINTED(getpgid, zfeed_getpgid)
 
 static pid_t zfeed___getpgid(pid_t pid)
 {
@@ -3412,6 +3696,7 @@ static pid_t zfeed___getpgid(pid_t pid)
 	(void)pid;
 	return (pid_t)shim_re_ret(x);
 }
+PRINTED(__getpgid, zfeed___getpgid)
 
 static pid_t zfeed_getsid(pid_t pid)
 {
@@ -3421,6 +3706,7 @@ static pid_t zfeed_getsid(pid_t pid)
 	(void)pid;
 	return (pid_t)shim_re_ret(x);
 }
+PRINTED(getsid, zfeed_getsid)
 
 const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_pthread_mutex_lock] = RE_SKIP_F1 | RE_TURN,

@@ -117,7 +117,7 @@ func replay() ([]byte, error) {
 		default:
 			return nil, fmt.Errorf("%s: Feed must return what the call returns", c.Name)
 		}
-		b.WriteString("}\n")
+		fmt.Fprintf(&b, "}\nPRINTED(%s, zfeed_%s)\n", ident(c), ident(c))
 	}
 	fmt.Fprintf(&b, "\nconst u16 shim_re_flags[CALLS_MAX] = {\n%s};\n", flags.String())
 	return b.Bytes(), nil
