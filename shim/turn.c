@@ -98,7 +98,7 @@ void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_
 		th->turn = place;
 		th->at = away;
 		__atomic_store_n(&th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
-		at = place && away > early && away < 1ull << 32 ? place - early : place;
+		at = place > early && away > early && away < 1ull << 32 ? place - early : place; /* that may be far from a first place */
 		i = enter(b, wanted(name, at));
 		for (;;) {
 			u32 word = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE);
