@@ -316,6 +316,12 @@ int shim_re_begin(struct ev *e)
 			break;
 		if (x->kind == EXPECT_BAD)
 			shim_re_differs(t, x, PROPHET_DiffersTrace, e->call, 0, 0, "");
+		if (x->kind == EXPECT_END && shim_re_flags[e->call] & RE_LETS) {
+			re->last = e->call;
+			re->x = e->x = x;
+			__atomic_store_n(&re->th->state, PROPHET_TurnEnd, __ATOMIC_RELEASE);
+			return 1;
+		}
 		if (x->kind == EXPECT_END && !(shim_re_flags[e->call] & RE_NESTS))
 			shim_re_stop(t, PROPHET_TurnEnd);
 		if (shim_re_flags[e->call] & RE_NESTS) {
@@ -472,10 +478,13 @@ void shim_re_commit(struct ev *e)
 	struct expect *x = e->x;
 	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
 		shim_re_stop(t, PROPHET_TurnStopped);
-	if (unlikely(x != shim_expect(&re->ex))) {
+	if (unlikely(x != shim_expect(&re->ex) || x->kind == EXPECT_END)) {
 		x = shim_expect(&re->ex);
-		if (x->kind == EXPECT_END)
+		if (x->kind == EXPECT_END) {
+			if (shim_re_flags[e->call] & RE_LETS)
+				shim_turn_all(e->obj);
 			shim_re_stop(t, PROPHET_TurnEnd);
+		}
 		if (x->kind != EXPECT_EVENT || x->call != e->call)
 			shim_re_differs(t, x, PROPHET_DiffersCall, e->call, 0, 0, "");
 	}

@@ -23,6 +23,7 @@
 struct re {
 	struct replaythread *th;
 	struct expect *x; /* of the call under way; NULL: none, or one that the trace does not have */
+	u32 last; /* the call at the end of the thread's part of the trace */
 	u32 path_len, injected; /* injected: a signal that we are delivering */
 	u32 fd_next, pad; /* of the thread's descriptors whose numbers others make, too; bits: which of those from there are made */
 	u64 fd_taken;
@@ -40,6 +41,7 @@ enum {
 	RE_NESTS = 32, /* events of what it calls come before its own */
 	RE_SKIP_OBJ = 64,
 	RE_TURN = 128, /* others may wait for what it does */
+	RE_LETS = 256, /* others go on because of it, even when the process ended before it was written */
 };
 extern const u16 shim_re_flags[] HIDDEN;
 
@@ -72,12 +74,20 @@ static inline struct expect *shim_re_of(u32 call)
 
 HIDDEN struct expect *shim_re_ahead(u32 call, u64 obj); /* the next event of that call, at that object if one is given; NULL: none is near */
 
-/* The same, or the record that the call was left. */
+/* Whether this is the call that the thread was in when its process ended: nothing of it is in the trace but what it let
+ * others do. */
+static inline int shim_re_last(u32 call)
+{
+	struct thr *t = shim_self.thr;
+	return t && t->re && t->re->x && t->re->x->kind == EXPECT_END && t->re->last == call;
+}
+
+/* The expected event of the call, or the record that it was left, or the end of the trace. */
 static inline struct expect *shim_re_under_way(u32 call)
 {
 	struct thr *t = shim_self.thr;
 	struct expect *x = t && t->re ? t->re->x : 0;
-	return x && x->call == call && (x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT) ? x : 0;
+	return x && ((x->call == call && (x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT)) || shim_re_last(call)) ? x : 0;
 }
 
 /* The real function behind a stand-in. */

@@ -25,6 +25,19 @@ func failsAtOnce(c cabi.Call) bool {
 	return c.Class == cabi.Disk && c.Reexec == "real" && !nesting(c) && !strings.Contains(c.Rec, "ret ") && !strings.Contains(c.Sig, "...") && !strings.Contains(c.Sig, "(*") && c.Name != "close" && c.Name != "__close"
 }
 
+// letting says whether others may go on because of a call, even when the process ended before it was written.
+func letting(c cabi.Call) bool {
+	if c.Class != cabi.Sync {
+		return false
+	}
+	for _, s := range []string{"_unlock", "sem_post", "_signal", "_broadcast", "barrier_wait", "cond_wait", "cond_timedwait", "cond_clockwait", "cnd_wait", "cnd_timedwait", "guard_release", "guard_abort"} {
+		if strings.HasSuffix(c.Name, s) {
+			return true
+		}
+	}
+	return false
+}
+
 // replay prints what a re-execution knows of each call: flags, and the stand-ins of rows that answer from the trace.
 func replay() ([]byte, error) {
 	var b, flags bytes.Buffer
@@ -55,6 +68,9 @@ func replay() ([]byte, error) {
 		}
 		if c.Class == cabi.Sync || c.Class == cabi.Stdio || strings.Contains(c.Rec, "; seq") {
 			f = append(f, "RE_TURN")
+		}
+		if letting(c) {
+			f = append(f, "RE_LETS")
 		}
 		if len(f) > 0 {
 			fmt.Fprintf(&flags, "\t[CALL_%s] = %s,\n", ident(c), strings.Join(f, " | "))
