@@ -2,8 +2,9 @@
  * ends of are the run's (channel.h): there it is awaited, as it says that another thread has come that far.
  *
  * What a program gave to epoll_ctl with a descriptor may be an address; then what epoll_wait gives it is the one of now.
- * A table keeps what was given by what the trace says of it. Threads share it under a lock that is never held while
- * anything else is done.
+ * A table keeps what was given by what the trace says of it. An address that was freed and given again may be there
+ * twice, as the thread that gives it may be ahead of the one that closes the old descriptor: the older counts until
+ * then. Threads share the table under a lock that is never held while anything else is done.
  */
 #include "channel.h"
 #include <poll.h>
@@ -12,11 +13,12 @@
 struct given {
 	u64 was, is; /* the data, in the recording and now */
 	int epfd, fd; /* epfd -1: free */
-	u32 events, pad;
+	u64 order;
 };
 
 static struct given *table;
 static u32 cap, used, lock;
+static u64 orders;
 
 static void take(void)
 {
@@ -34,14 +36,15 @@ static u32 place(int epfd, u64 was)
 	return (u32)((was ^ (u64)(u32)epfd << 32) * 0x9E3779B97F4A7C15ull >> 32) & (cap - 1);
 }
 
-/* The entry of that data; where there is none, the free one to put it in. */
-static struct given *find(int epfd, u64 was)
+/* The oldest entry of that data, or that descriptor's, if one is given; where there is none, the free one to put it in. */
+static struct given *find(int epfd, u64 was, int fd)
 {
+	struct given *oldest = 0;
 	u32 i;
 	for (i = place(epfd, was); table[i].epfd != -1; i = (i + 1) & (cap - 1))
-		if (table[i].epfd == epfd && table[i].was == was)
-			break;
-	return &table[i];
+		if (table[i].epfd == epfd && table[i].was == was && (fd < 0 ? !oldest || table[i].order < oldest->order : table[i].fd == fd))
+			oldest = &table[i];
+	return oldest ? oldest : &table[i];
 }
 
 static int grow(void)
@@ -60,7 +63,7 @@ static int grow(void)
 		table[i].epfd = -1;
 	for (i = 0; i < n; i++)
 		if (old[i].epfd != -1)
-			*find(old[i].epfd, old[i].was) = old[i];
+			*find(old[i].epfd, old[i].was, old[i].fd) = old[i];
 	if (old)
 		sys(SYS_munmap, old, n * sizeof *old);
 	return 1;
@@ -109,9 +112,9 @@ static struct latest *latest_of(int fd)
 
 static void forget(int fd, struct latest *l)
 {
-	struct given *g = find(l->epfd, l->was);
+	struct given *g = find(l->epfd, l->was, fd);
 	l->is = 0;
-	if (g->epfd != -1 && g->fd == fd)
+	if (g->epfd != -1)
 		drop((u32)(g - table));
 }
 
@@ -134,9 +137,11 @@ static void registers(int epfd, int fd, u64 was, const struct epoll_event *ev)
 	if (l && l->is && l->epfd == epfd && l->was != was)
 		forget(fd, l);
 	if (l && grow()) {
-		struct given *g = find(epfd, was);
-		if (g->epfd == -1)
+		struct given *g = find(epfd, was, fd);
+		if (g->epfd == -1) {
 			used++;
+			g->order = ++orders;
+		}
 		g->was = was;
 		g->is = ev->data.u64;
 		g->epfd = epfd;
@@ -153,7 +158,7 @@ static int known(int epfd, u64 was, struct given *out)
 	int r = 0;
 	take();
 	if (cap) {
-		struct given *g = find(epfd, was);
+		struct given *g = find(epfd, was, -1);
 		if (g->epfd != -1) {
 			*out = *g;
 			r = 1;

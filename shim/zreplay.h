@@ -3830,6 +3830,7 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_madvise] = RE_SKIP_F1,
 	[CALL_posix_madvise] = RE_SKIP_F1,
 	[CALL_remap_file_pages] = RE_SKIP_F1,
+	[CALL_epoll_ctl] = RE_SKIP_TAIL,
 	[CALL_getaddrinfo] = RE_NESTS,
 	[CALL_getnameinfo] = RE_NESTS,
 	[CALL_gethostbyname] = RE_NESTS,
