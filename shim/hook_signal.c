@@ -136,12 +136,12 @@ static void leave(struct thr *t, int sig, u64 frame)
 		shim_serial_give(); /* what we interrupted did not have it */
 	if (u->call == CALL_abort)
 		shim_process_over(PROPHET_ExitAbort, SIGABRT);
-	t->slot->call = u->call;
-	t->slot->begin = u->begin;
 	t->writing = u->writing;
 	t->cursor = t->last;
 	if (t->side_depth == t->depth)
 		shim_aside_over(t);
+	t->slot->call = u->call; /* the slot that was in use: the one at the side is in no call */
+	t->slot->begin = u->begin;
 	t->depth--;
 	if (!t->depth && !t->vfork && !shim_run.exiting && shim_run.state == RUN_ON)
 		t->gate = ~0u;
