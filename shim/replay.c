@@ -199,6 +199,10 @@ void shim_re_exit(struct thr *t)
 			u32 state = __atomic_load_n(&th[i].state, __ATOMIC_ACQUIRE);
 			if (state == PROPHET_TurnEnd || state == PROPHET_TurnOver)
 				break;
+			if (th[i].how == PROPHET_ThreadFound && th[i].now && sys(SYS_tgkill, shim_run.pid, th[i].now, 0) == -ESRCH) {
+				__atomic_store_n(&th[i].state, PROPHET_TurnOver, __ATOMIC_RELEASE); /* no routine of ours sees its end */
+				break;
+			}
 			if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 				shim_re_stop(t, PROPHET_TurnStopped);
 			sys(SYS_nanosleep, &ts, 0);
