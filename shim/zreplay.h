@@ -2579,6 +2579,20 @@ static int zfeed__IO_file_stat(FILE *fp, void *st)
 }
 PRINTED(_IO_file_stat, zfeed__IO_file_stat)
 
+static int zfeed_pthread_getschedparam(pthread_t th, int *policy, struct sched_param *param)
+{
+	struct expect *x = shim_re_of(CALL_pthread_getschedparam);
+	if (!x)
+		return ((int (*)(pthread_t th, int *policy, struct sched_param *param))shim_true(CALL_pthread_getschedparam))(th, policy, param);
+	(void)th;
+	(void)policy;
+	(void)param;
+	if (x->ret == 0) *policy = (int)x->f2;
+	if (x->ret == 0) param->sched_priority = (int)x->f3;
+	return (int)x->ret;
+}
+PRINTED(pthread_getschedparam, zfeed_pthread_getschedparam)
+
 static pid_t zfeed_wait(int *st)
 {
 	struct expect *x = shim_re_of(CALL_wait);
@@ -3707,6 +3721,20 @@ static pid_t zfeed_getsid(pid_t pid)
 	return (pid_t)shim_re_ret(x);
 }
 PRINTED(getsid, zfeed_getsid)
+
+static int zfeed___ttyname_r_chk(int fd, char *name, size_t n, size_t space)
+{
+	struct expect *x = shim_re_of(CALL___ttyname_r_chk);
+	if (!x)
+		return ((int (*)(int fd, char *name, size_t n, size_t space))shim_true(CALL___ttyname_r_chk))(fd, name, n, space);
+	(void)fd;
+	(void)name;
+	(void)n;
+	(void)space;
+	feed_name(x, name, n);
+	return (int)x->ret;
+}
+PRINTED(__ttyname_r_chk, zfeed___ttyname_r_chk)
 
 const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_pthread_mutex_lock] = RE_SKIP_F1 | RE_TURN,

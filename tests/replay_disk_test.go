@@ -1,0 +1,194 @@
+package tests
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"prophet/cabi"
+)
+
+// again records a shell script with prophet record, then re-executes it in a fresh copy of where it ran, and fails unless
+// each time all is identical.
+func again(t *testing.T, times int, script string, setup func(dir string) error) {
+	t.Helper()
+	dir, trace := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run.prophet")
+	fresh := func() {
+		os.RemoveAll(dir)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if setup != nil {
+			if err := setup(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	run := func(argv ...string) (out, errs bytes.Buffer, status string) {
+		fresh()
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
+		err := cmd.Run()
+		return out, errs, fmt.Sprint(err)
+	}
+	argv := []string{"bash", "-c", script}
+	out, errs, status := run(append([]string{built(t, "prophet"), "record", "-q", "-o", trace, "--"}, argv...)...)
+	if status != "<nil>" {
+		t.Fatalf("the recorded run: %s: %s", status, clip(errs.String()))
+	}
+	for i := range times {
+		out2, errs2, status2 := run(append([]string{built(t, "replayd"), "--trace", trace, "--"}, argv...)...)
+		if !strings.Contains(errs2.String(), "replayd: identical: ") || status2 != status {
+			t.Fatalf("re-execution %d: %s: %s", i, status2, clip(errs2.String()))
+		}
+		if !bytes.Equal(out.Bytes(), out2.Bytes()) {
+			t.Fatalf("re-execution %d prints something else:\n%s\nthan the recorded run:\n%s", i, clip(out2.String()), clip(out.String()))
+		}
+	}
+}
+
+func numbers(dir string) error {
+	var b bytes.Buffer
+	for i := range 60000 {
+		fmt.Fprintln(&b, i*7919%60000)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "tree"), 0o755); err != nil {
+		return err
+	}
+	for i := range 20 {
+		if err := os.WriteFile(filepath.Join(dir, "tree", fmt.Sprint("f", i)), b.Bytes()[:i*100], 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "in"), b.Bytes(), 0o644)
+}
+
+// TestReexecuteApps re-executes programs that Debian ships.
+func TestReexecuteApps(t *testing.T) {
+	apps := []struct{ name, script string }{
+		{"ls", `ls -lR /etc`},
+		{"xz", `xz -T2 -k in && md5sum in.xz`},
+		{"pigz", `pigz -p2 -k in && md5sum in.gz`},
+		{"pbzip2", `pbzip2 -p2 -k -q in && md5sum in.bz2`},
+		{"sort", `sort --parallel=2 -S 100k in | md5sum`},
+		{"tar", `tar cf t.tar tree && mkdir u && tar xf t.tar -C u && ls -l u/tree`},
+		{"cp", `cp -r tree u && mv u/f1 u/g1 && rm u/f2 && ls -l u && stat u/f3`},
+		{"sqlite3", `sqlite3 db "create table t(a); begin; insert into t values(1),(2); commit; begin; insert into t values(3); rollback; select sum(a), random() from t;"`},
+		{"git", `git init -q r; cd r; cp ../tree/* .; git add .; git -c user.name=a -c user.email=a@b commit -qm x; git log --stat`},
+		{"gcc", `echo 'int main(void) { return __COUNTER__ + 3; }' > a.c; gcc -O1 -o a a.c; ./a; echo $?; md5sum a`},
+		{"x264", `head -c 760320 in > in.yuv; for i in 1 2; do cat in; done > in.yuv; head -c 760320 in.yuv > b.yuv; truncate -s 760320 b.yuv; x264 --quiet --threads 3 --no-progress --input-res 352x288 --fps 25 --demuxer raw -o out.264 b.yuv 2>/dev/null; md5sum out.264`},
+		{"perl", `perl -e 'open F, "in"; while (<F>) { $s += $_ } print "$s ", rand(), " ", time, "\n"; opendir D, "tree"; print join(",", readdir D), "\n", -s "in", "\n"'`},
+		{"python3", `python3 -c '
+import os, random, tempfile, threading, time
+lock, got = threading.Lock(), []
+def count(i):
+    with open("in") as f:
+        n = sum(int(x) for x in f)
+    with lock:
+        got.append((i, n, random.random(), time.time()))
+threads = [threading.Thread(target=count, args=(i,)) for i in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(got, os.listdir("tree"), tempfile.mkstemp(dir="."), os.stat("in"), hash("a"))'`},
+	}
+	visited := 0
+	for _, a := range apps {
+		visited++
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			again(t, 3, a.script, numbers)
+		})
+	}
+	if visited != 13 {
+		t.Errorf("%d programs visited", visited)
+	}
+}
+
+// TestReexecuteFileLocks and TestReexecuteStreams keep orders that only the kernel and the C library know.
+func TestReexecuteFileLocks(t *testing.T) {
+	bin := compile(t, filepath.Join(top, "tests", "replay", "file_locks.c"))
+	for _, n := range []int{2, 16} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { again(t, 3, fmt.Sprint(bin, " ", n), nil) })
+	}
+}
+
+func TestReexecuteStreams(t *testing.T) {
+	bin := compile(t, filepath.Join(top, "tests", "replay", "streams.c"))
+	for _, n := range []int{2, 16} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { again(t, 3, fmt.Sprint(bin, " ", n), nil) })
+	}
+}
+
+// notFed are the rows of Reexec "feed" that nothing answers yet: of other parts.
+var notFed = map[string]bool{
+	"msgrcv":           true,
+	"mq_receive":       true,
+	"mq_timedreceive":  true,
+	"mq_getattr":       true,
+	"pclose":           true,
+	"waitid":           true,
+	"wait3":            true,
+	"wait4":            true,
+	"setsid":           true,
+	"getresuid":        true,
+	"getresgid":        true,
+	"getgroups":        true,
+	"__getgroups_chk":  true,
+	"getlogin":         true,
+	"getlogin_r":       true,
+	"__getlogin_r_chk": true,
+	"sigpending":       true,
+	"sigwait":          true,
+	"sigwaitinfo":      true,
+	"sigtimedwait":     true,
+}
+
+// TestFedRowsAreFed finds rows that are to be answered from the trace, but have neither a Feed nor a stand-in by hand.
+func TestFedRowsAreFed(t *testing.T) {
+	by := standins(t)
+	visited := 0
+	for _, c := range cabi.Calls {
+		if c.Body == cabi.Known || c.Reexec != "feed" {
+			continue
+		}
+		visited++
+		switch fed := c.Feed != "" || by[c.ID]; {
+		case !fed && !notFed[c.Name]:
+			t.Errorf("%s is to be fed, but nothing feeds it: give its row a Feed, or write a STANDIN", c.Name)
+		case fed && notFed[c.Name]:
+			t.Errorf("%s is fed: take it off the list", c.Name)
+		}
+	}
+	if visited < 100 {
+		t.Errorf("only %d rows visited", visited)
+	}
+}
+
+// standins are the calls that the built library has a stand-in by hand for: the first word of each entry of its section.
+func standins(t *testing.T) map[uint16]bool {
+	t.Helper()
+	f, err := elf.Open(built(t, "libprophet.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := f.Section("standins")
+	if s == nil {
+		t.Fatal("the library has no section of stand-ins")
+	}
+	b, err := s.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[uint16]bool{}
+	for ; len(b) >= 16; b = b[16:] {
+		by[uint16(binary.LittleEndian.Uint32(b))] = true
+	}
+	return by
+}
