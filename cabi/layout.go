@@ -210,7 +210,15 @@ type Replay struct {
 	Outside   [64]ReplayOutside
 	FdsAt     uint64 // ReplayFd by thread
 	Fds       uint32
-	Pad       uint32
+	Skips     uint32
+	SkipsAt   uint64 // ReplaySkip
+	Token     uint64 // serial runs, otherwise 0: the turn that is on << TokenTID | tid of who has come to it, 0 while nobody has (shim/token.h); written by the program
+}
+
+// ReplaySkip is a run of turns' numbers that no stream of a serial run has: of threads that were killed, or jumped away.
+type ReplaySkip struct {
+	From uint64
+	Past uint64
 }
 
 // ReplayOutside is what a descriptor was that the first process inherited: its other end is not the run's.
@@ -327,6 +335,9 @@ const (
 	ReplayMagic = 0x59414c50_45525050
 	TurnBuckets = 1024
 	TurnWaiters = 30
+
+	TokenTID    = 22             // bits of a thread id
+	ReplayToken = 0xffffffffffff // stands for the token where an object is named
 
 	ReplayRealtime = 1 // sleeps take their time
 	ReplayWrites   = 2 // files are really written

@@ -70,6 +70,8 @@
 #define PROPHET_ReplayMagic 6431505650505896016ull
 #define PROPHET_TurnBuckets 1024
 #define PROPHET_TurnWaiters 30
+#define PROPHET_TokenTID 22
+#define PROPHET_ReplayToken 281474976710655ull
 #define PROPHET_ReplayRealtime 1
 #define PROPHET_ReplayWrites 2
 #define PROPHET_ClockMonotonic 0
@@ -422,6 +424,14 @@ _Static_assert(sizeof(struct replayfd) == 8, "replayfd");
 _Static_assert(offsetof(struct replayfd, fd) == 0, "replayfd.FD");
 _Static_assert(offsetof(struct replayfd, place) == 4, "replayfd.Place");
 
+struct replayskip {
+	uint64_t from;
+	uint64_t past;
+};
+_Static_assert(sizeof(struct replayskip) == 16, "replayskip");
+_Static_assert(offsetof(struct replayskip, from) == 0, "replayskip.From");
+_Static_assert(offsetof(struct replayskip, past) == 8, "replayskip.Past");
+
 struct replay {
 	uint64_t magic;
 	uint32_t version;
@@ -449,9 +459,11 @@ struct replay {
 	struct replayoutside outside[64];
 	uint64_t fdsat;
 	uint32_t fds;
-	uint32_t pad;
+	uint32_t skips;
+	uint64_t skipsat;
+	uint64_t token;
 };
-_Static_assert(sizeof(struct replay) == 6344, "replay");
+_Static_assert(sizeof(struct replay) == 6360, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -478,7 +490,9 @@ _Static_assert(offsetof(struct replay, outsides) == 5296, "replay.Outsides");
 _Static_assert(offsetof(struct replay, outside) == 5304, "replay.Outside");
 _Static_assert(offsetof(struct replay, fdsat) == 6328, "replay.FdsAt");
 _Static_assert(offsetof(struct replay, fds) == 6336, "replay.Fds");
-_Static_assert(offsetof(struct replay, pad) == 6340, "replay.Pad");
+_Static_assert(offsetof(struct replay, skips) == 6340, "replay.Skips");
+_Static_assert(offsetof(struct replay, skipsat) == 6344, "replay.SkipsAt");
+_Static_assert(offsetof(struct replay, token) == 6352, "replay.Token");
 
 struct replaythread {
 	uint32_t uid;

@@ -50,7 +50,7 @@ static int sane(const struct replay *r, u64 size)
 	return r->magic == PROPHET_ReplayMagic && r->version == PROPHET_FormatVersion && r->size == size &&
 	       r->threadsat + (u64)r->threads * sizeof(struct replaythread) <= size && r->chunksat + (u64)r->chunks * sizeof(struct replaychunk) <= size &&
 	       r->dataat + (u64)r->data * sizeof(struct replaychunk) <= size && r->procsat + (u64)r->procs * sizeof(struct replayproc) <= size &&
-	       r->fdsat + (u64)r->fds * sizeof(struct replayfd) <= size &&
+	       r->fdsat + (u64)r->fds * sizeof(struct replayfd) <= size && r->skipsat + (u64)r->skips * sizeof(struct replayskip) <= size &&
 	       r->turnsat + PROPHET_TurnBuckets * sizeof(struct replayturn) <= size;
 }
 
@@ -110,6 +110,9 @@ void shim_expect_begin(struct expects *x, const struct replaythread *t)
 	x->uid = t->uid;
 	x->open = 0;
 	x->head = x->tail = 0;
+	x->serial = shim_index->token != 0;
+	x->said = 0;
+	x->token = 0;
 	forget(x);
 }
 
@@ -183,6 +186,7 @@ static struct expect *make(struct expects *x, u32 kind)
 	e->named = x->named;
 	x->fresh = 0;
 	e->note = 0;
+	e->token = 0;
 	return e;
 }
 
@@ -226,6 +230,12 @@ static void event(struct expects *x, struct expect_key *k)
 	e->f2 = k->f2;
 	e->f3 = k->f3;
 	e->seq = seq;
+	if (unlikely(x->serial)) {
+		e->token = x->said ? x->token_next : (x->token + 1) << 3;
+		if (e->token)
+			x->token = e->token >> 3;
+		x->said = 0;
+	}
 	x->tail++;
 	x->open = 1;
 }
@@ -383,8 +393,16 @@ static void control(struct expects *x, u64 tag)
 		V(), V(), V();
 		return;
 	case PROPHET_TagToken:
-		V();
-		return;
+		n = V();
+		if (!(n & PROPHET_TokenHere)) {
+			x->token_next = n;
+			x->said = 1;
+			return;
+		}
+		e = make(x, EXPECT_TOKEN);
+		e->token = n;
+		x->token = n >> 3;
+		break;
 	case PROPHET_TagWas:
 		V(), V(), V(), V(), V(), V();
 		skip(x);

@@ -19,6 +19,7 @@ enum {
 	EXPECT_MARK,
 	EXPECT_FORK, /* f1: which, f2: pid, f3: how */
 	EXPECT_EXIT, /* f1: how, ret: status */
+	EXPECT_TOKEN, /* serial: the thread took a turn right here */
 	EXPECT_BAD,
 };
 
@@ -27,6 +28,7 @@ struct expect {
 	u64 pc, obj;
 	i64 ret;
 	u64 f1, f2, f3, seq;
+	u64 token; /* serial: number<<3 | how of the turn that its end began, 0: none */
 	const u8 *tail, *data, *input, *input2;
 	u64 data_len, hash;
 	u32 tail_len, input_len, input2_len;
@@ -57,6 +59,8 @@ struct expects {
 	} fds[EXPECT_FDS]; /* the last descriptors that the thread named */
 	u32 nkeys, bad;
 	u8 fresh, open; /* open: the newest of the queue may get attachments */
+	u8 serial, said; /* said: the next event's turn is token_next */
+	u64 token, token_next; /* the last turn */
 	u32 head, tail; /* of the queue: head is the oldest */
 	struct expect queue[EXPECT_AHEAD];
 	struct expect_key keys[PROPHET_KeySlots];

@@ -1,5 +1,6 @@
 /* See replay.h. */
 #include "replay.h"
+#include "token.h"
 #include "zreplay.h"
 #include <linux/futex.h>
 #include <signal.h>
@@ -84,6 +85,16 @@ u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how)
 	return ~0u;
 }
 
+int shim_re_forks(u32 parent, u32 uid, u32 nth)
+{
+	const struct replayproc *p = shim_index_procs();
+	u32 i;
+	for (i = 0; i < shim_index->procs; i++)
+		if (p[i].how == PROPHET_ProcForked && p[i].parent == parent && p[i].uid == uid && p[i].nth == nth && !p[i].claimed)
+			return 1;
+	return 0;
+}
+
 int shim_re_thread(struct thr *t)
 {
 	struct replaythread *th;
@@ -100,6 +111,7 @@ int shim_re_thread(struct thr *t)
 	t->re->th = th;
 	t->re->x = 0;
 	t->re->path_len = t->re->injected = 0;
+	t->re->turn = 0;
 	t->re->fd_next = 0;
 	t->re->fd_taken = 0;
 	shim_expect_begin(&t->re->ex, th);
@@ -112,6 +124,8 @@ int shim_re_thread(struct thr *t)
 void shim_re_stop(struct thr *t, u32 state)
 {
 	struct replaythread *th = t->re ? t->re->th : 0;
+	if (th && t->re->turn && state == PROPHET_TurnEnd)
+		shim_token_give(t);
 	if (th)
 		__atomic_store_n(&th->state, state, __ATOMIC_RELEASE);
 	for (;;)
@@ -147,18 +161,24 @@ int shim_re_mine(const struct thr *t)
 	return !x || x->kind != EXPECT_EVENT || x->obj >> 40 == t->uid || x->f2 >> 40 == t->uid;
 }
 
-void shim_re_yield(struct thr *t, u64 object)
+void shim_re_nap(struct thr *t, u64 object, u64 turn, u64 away, const struct timespec *ts)
 {
-	struct timespec ts = {0, 20000};
 	u32 was;
 	if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 		shim_re_stop(t, PROPHET_TurnWaits);
 	was = t->re->th->state;
 	t->re->th->object = object;
-	t->re->th->turn = 0;
+	t->re->th->turn = turn;
+	t->re->th->at = away;
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
-	sys(SYS_nanosleep, &ts, 0);
+	sys(SYS_nanosleep, ts, 0);
 	__atomic_store_n(&t->re->th->state, was, __ATOMIC_RELEASE);
+}
+
+void shim_re_yield(struct thr *t, u64 object)
+{
+	struct timespec ts = {0, 20000};
+	shim_re_nap(t, object, 0, 0, &ts);
 }
 
 /* A recording would say here that a call was left. The trace does, or its thread came to no further call. */
@@ -192,6 +212,7 @@ void shim_re_exit(struct thr *t)
 	struct replaythread *th = shim_index_threads();
 	u32 i;
 	look_left(t);
+	shim_token_give(t);
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
 	for (i = 1; i < shim_index->threads; i++)
 		while (th[i].uid && th[i].proc == t->proc && i != t->uid) {
@@ -272,8 +293,11 @@ static struct expect *ahead(struct expects *q, u32 call)
 
 void shim_re_pass(struct thr *t)
 {
+	u64 token = shim_expect(&t->re->ex)->token;
 	shim_expect_drop(&t->re->ex);
 	__atomic_store_n(&t->re->th->event, t->re->th->event + 1, __ATOMIC_RELEASE);
+	if (unlikely(token))
+		shim_token_take(t, token);
 }
 
 struct expect *shim_re_ahead(u32 call, u64 obj)
@@ -290,6 +314,23 @@ struct expect *shim_re_ahead(u32 call, u64 obj)
 	return 0;
 }
 
+/* A call begins, so the turn is over; but first come signals that came in it. Who handled one without the token took it
+ * for that. */
+static void turn_over(struct thr *t)
+{
+	struct expects *q = &t->re->ex;
+	struct expect *x, *next;
+	while (t->re->turn && (x = shim_expect(q))->kind != EXPECT_EVENT) {
+		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT)
+			shim_expect_drop(q);
+		else if (x->kind == EXPECT_SIGNAL && !x->call && (!(next = shim_expect_at(q, 1)) || next->kind != EXPECT_TOKEN))
+			deliver(t, x);
+		else
+			break;
+	}
+	shim_token_give(t);
+}
+
 int shim_re_begin(struct ev *e)
 {
 	struct thr *t = e->t;
@@ -300,6 +341,8 @@ int shim_re_begin(struct ev *e)
 	re->th->call = e->call;
 	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
 		shim_re_stop(t, PROPHET_TurnStopped);
+	if (unlikely(re->turn) && !(e->note & PROPHET_NoteVforked) && !(shim_re_flags[e->call] & RE_HOLDS))
+		turn_over(t);
 	for (;;) {
 		x = shim_expect(&re->ex);
 		if (likely(x->kind == EXPECT_EVENT && x->call == e->call))
@@ -480,6 +523,7 @@ void shim_re_commit(struct ev *e)
 	struct thr *t = e->t;
 	struct re *re = t->re;
 	struct expect *x = e->x;
+	u64 token;
 	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
 		shim_re_stop(t, PROPHET_TurnStopped);
 	if (unlikely(x != shim_expect(&re->ex) || x->kind == EXPECT_END)) {
@@ -493,6 +537,7 @@ void shim_re_commit(struct ev *e)
 			shim_re_differs(t, x, PROPHET_DiffersCall, e->call, 0, 0, "");
 	}
 	compare(e, x);
+	token = x->token;
 	re->x = 0;
 	shim_expect_drop(&re->ex);
 	re->th->call = 0;
@@ -505,4 +550,6 @@ void shim_re_commit(struct ev *e)
 		else
 			shim_turn_all(e->obj);
 	}
+	if (unlikely(token))
+		shim_token_take(t, token);
 }

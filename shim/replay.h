@@ -25,6 +25,7 @@ struct re {
 	struct expect *x; /* of the call under way; NULL: none, or one that the trace does not have */
 	u32 last; /* the call at the end of the thread's part of the trace */
 	u32 path_len, injected; /* injected: a signal that we are delivering */
+	u64 turn; /* serial: the turn that it has, 0: none (token.h) */
 	u32 fd_next, pad; /* of the thread's descriptors whose numbers others make, too; bits: which of those from there are made */
 	u64 fd_taken;
 	u8 path[256];
@@ -42,12 +43,14 @@ enum {
 	RE_SKIP_OBJ = 64,
 	RE_TURN = 128, /* others may wait for what it does */
 	RE_LETS = 256, /* others go on because of it, even when the process ended before it was written */
+	RE_HOLDS = 512, /* serial: made with the token (serial.h) */
 };
 extern const u16 shim_re_flags[] HIDDEN;
 
 HIDDEN int shim_re_boot(const char *index); /* 0, or -errno: this process is to re-execute the trace of that index */
 HIDDEN int shim_re_thread(struct thr *t); /* t's uid is known: its part of the trace */
 HIDDEN u32 shim_re_uid(u32 parent, u32 nth, u32 how); /* of a thread that comes to be */
+HIDDEN int shim_re_forks(u32 parent, u32 uid, u32 nth); /* the trace has that child */
 HIDDEN void shim_re_uncreated(u32 uid); /* it could not be made after all */
 HIDDEN u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how); /* of a process */
 HIDDEN int shim_re_begin(struct ev *e);
@@ -61,6 +64,7 @@ HIDDEN void shim_re_stop(struct thr *t, u32 state) __attribute__((noreturn));
 HIDDEN void shim_re_hashed(struct ev *e); /* compares the hash that the event has been given, instead of data */
 HIDDEN void shim_re_record(struct thr *t, u32 tag); /* what a recording would write here */
 HIDDEN int shim_re_mine(const struct thr *t); /* whether an object that has no name yet is to get one from this thread, now */
+HIDDEN void shim_re_nap(struct thr *t, u64 object, u64 turn, u64 away, const struct timespec *ts); /* a moment, and says at what */
 HIDDEN void shim_re_yield(struct thr *t, u64 object); /* between two looks at what another thread will do to it */
 HIDDEN int shim_re_path(const struct expect *x, char *buf, u64 n); /* the path that is all of the tail, when it has n bytes */
 
@@ -141,7 +145,7 @@ static inline __attribute__((always_inline)) int shim_re_quick(struct re *re, u3
 	struct expect_key *k;
 	const u8 *p = x->p;
 	u32 key, w;
-	if (unlikely(x->head != x->tail || x->end - p < 3))
+	if (unlikely(x->head != x->tail || x->end - p < 3 || x->serial))
 		return 0;
 	__builtin_memcpy(&w, p, 4);
 	key = ((w & 0xff) >> 1) - PROPHET_FirstKey;

@@ -174,6 +174,8 @@ void shim_commit(struct ev *e)
 		shim_re_commit(e);
 		return;
 	}
+	if (unlikely(shim_ctl.serial) && shim_serial_holds(e->call))
+		shim_serial_next(e);
 	for (;;) {
 		struct key was;
 		const struct part *path = 0;

@@ -1,7 +1,9 @@
 /* See serial.h. */
 #include "serial.h"
+#include "chaos.h"
 #include "pause.h"
 #include "thread.h"
+#include "token.h"
 #include <errno.h>
 #include <linux/futex.h>
 #include <time.h>
@@ -21,6 +23,11 @@ static u32 myself(void)
 void shim_serial_give(void)
 {
 	u32 me = myself();
+	if (unlikely(shim_index != 0)) {
+		if (me && shim_self.thr && shim_self.thr->re)
+			shim_token_give(shim_self.thr);
+		return;
+	}
 	if (!me || __atomic_load_n(&shim_ctl.token, __ATOMIC_RELAXED) != me)
 		return;
 	__atomic_store_n(&shim_ctl.token, 0, __ATOMIC_RELEASE);
@@ -30,7 +37,7 @@ void shim_serial_give(void)
 }
 
 /* Whether a thread, of any process, is waiting for something. */
-static int sleeps(u32 tid)
+int shim_sleeps(u32 tid)
 {
 	char b[512], at[32];
 	struct text t;
@@ -82,6 +89,8 @@ u64 shim_serial_take(int here)
 	u64 since = 0;
 	if (!me)
 		return 0;
+	if (unlikely(shim_index != 0)) /* an event's is taken when it has been compared */
+		return here && shim_self.thr && shim_self.thr->re ? (u64)shim_token_here(shim_self.thr) : 0;
 	for (;;) {
 		u32 holder = 0, how, turn;
 		struct timespec wait = {0, look};
@@ -110,7 +119,7 @@ u64 shim_serial_take(int here)
 			continue;
 		look = look * 2 < LOOK_NS_MAX ? look * 2 : LOOK_NS_MAX;
 		if (shim_ticks() - since >= shim_gap * 250 * (asleep + 1))
-			asleep = sleeps(holder) ? asleep + 1 : 0;
+			asleep = shim_sleeps(holder) ? asleep + 1 : 0;
 		if (sys(SYS_tkill, holder, 0) == -ESRCH)
 			how = PROPHET_TokenDead;
 		else if (asleep >= 2)
@@ -127,4 +136,18 @@ u64 shim_serial_take(int here)
 		}
 		since = 0;
 	}
+}
+
+int shim_serial_holds(u32 call)
+{
+	return shim_re_flags[call] & RE_HOLDS;
+}
+
+void shim_serial_next(struct ev *e)
+{
+	shim_serial_give();
+	if (shim_ctl.chaos && shim_chaos(e->t))
+		e->note |= PROPHET_NoteDelayed;
+	e->token = shim_serial_take(0);
+	e->end = shim_ticks();
 }

@@ -1,5 +1,6 @@
 /* Serial: one token for all threads of all processes of the run. A thread has it from the end of one event to the begin
- * of its next, so what lies between two events of a thread overlaps with nothing of any other. Calls happen without it.
+ * of its next, so what lies between two events of a thread overlaps with nothing of any other. Calls that may wait, or have
+ * an order of their own, happen without it; all others (RE_HOLDS) with it, up to their end.
  *
  * Each time that a thread takes the token is a turn, numbered over the whole run (Control.Turns). A thread takes it at
  *
@@ -7,7 +8,7 @@
  *	the end of each event
  *	the begin of a signal handler that interrupted it without the token, and of a pthread_once routine
  *
- * and gives it back when an event begins, when such a handler or routine returns, and at its end. A vforked child runs with
+ * and gives it back when an event begins (one that is made with the token: ends), when such a handler or routine returns, and at its end. A vforked child runs with
  * its parent's token and takes none. So the stream says when turns change, and TagToken which number a turn had: the record
  * stands before the event whose end took it, and for the other places right there (TokenHere). An event without a record
  * took the number after the last one that its stream names; one that took none, as it had the token, has a record that says 0.
@@ -25,5 +26,8 @@
 
 HIDDEN u64 shim_serial_take(int here); /* number<<3 | how; 0: it was ours already. here: not at the end of an event */
 HIDDEN void shim_serial_give(void);
+HIDDEN void shim_serial_next(struct ev *e); /* the end of an event that was made with the token */
+HIDDEN int shim_serial_holds(u32 call);
+HIDDEN int shim_sleeps(u32 tid);
 
 #endif

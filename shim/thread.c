@@ -402,7 +402,9 @@ void shim_child(void)
 		shim_zero(shim_wiped, sizeof *shim_wiped);
 		shim_unblock(&mask);
 	}
-	if (shim_ctl.serial)
+	if (unlikely(shim_index != 0) && shim_ctl.serial && shim_re_forks(shim_run.proc, shim_self.uid, shim_self.nfork))
+		shim_forked(); /* its turn is in its stream */
+	else if (shim_ctl.serial)
 		shim_serial_take(1);
 }
 

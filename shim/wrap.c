@@ -52,7 +52,7 @@ int shim_begin_special(struct ev *e)
 	if (shim_ticks() - e->t->last > shim_gap)
 		shim_cpu_due(e->t, shim_ticks()); /* while the token is ours: the event cannot begin before this record */
 	e->begin = shim_ticks();
-	if (shim_ctl.serial) {
+	if (shim_ctl.serial && !shim_serial_holds(e->call)) {
 		shim_serial_give();
 		if (shim_ctl.chaos && shim_chaos(e->t)) /* others can go on only now */
 			e->note |= PROPHET_NoteDelayed;
@@ -60,14 +60,17 @@ int shim_begin_special(struct ev *e)
 	return 1;
 }
 
-/* A serial event begins before the token is given and ends when it is ours again, so that what lies between two events of
- * a thread overlaps with nothing of another. */
+/* A serial event ends when the token is ours again, so that what lies between two events of a thread overlaps with nothing
+ * of another. */
 void shim_end_special(struct ev *e)
 {
-	if (shim_ctl.chaos)
+	int holds = shim_ctl.serial && shim_serial_holds(e->call); /* until its results have been read: shim_commit */
+	if (shim_ctl.chaos && !holds)
 		shim_chaos(e->t);
-	if (shim_ctl.serial) {
+	if (shim_ctl.serial && !holds) {
+		e->t->slot->call = e->call; /* who dies before its turn was in it */
 		e->token = shim_serial_take(0);
+		e->t->slot->call = 0;
 		e->end = shim_ticks();
 	}
 	if (unlikely(shim_paused()))

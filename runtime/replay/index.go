@@ -53,6 +53,14 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 		parent, uid, nth := p.Origin()
 		procs = append(procs, cabi.ReplayProc{Number: p.Number, Parent: parent, UID: uid, Nth: uint32(nth), How: uint32(p.How), PID: p.PID, Main: main[p.Number]})
 	}
+	var skips []cabi.ReplaySkip
+	if t.Meta.Options.Serial {
+		first, gaps, err := serialTurns(t)
+		if err != nil {
+			return nil, err
+		}
+		head.Token, skips = first<<cabi.TokenTID, gaps
+	}
 	turns := make([]cabi.ReplayTurn, cabi.TurnBuckets)
 	head.Threads, head.Chunks, head.Procs, head.Data = uint32(len(threads)), uint32(len(chunks)), uint32(len(procs)), uint32(len(data))
 	var body bytes.Buffer
@@ -65,6 +73,7 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 		return off
 	}
 	head.ThreadsAt, head.ChunksAt, head.DataAt, head.ProcsAt, head.TurnsAt = at(threads), at(chunks), at(data), at(procs), at(turns)
+	head.SkipsAt, head.Skips = at(skips), uint32(len(skips))
 	var b bytes.Buffer
 	size := (binary.Size(head)+63)&^63 + body.Len()
 	head.Size = uint64(size)

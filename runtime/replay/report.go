@@ -36,8 +36,11 @@ func threadName(t *trace.Trace, uid uint32) string {
 }
 
 func objectName(id uint64) string {
-	if id == 0 {
+	switch id {
+	case 0:
 		return "no object"
+	case cabi.ReplayToken:
+		return "the token"
 	}
 	return fmt.Sprintf("object %d.%d", id>>40, id&(1<<40-1))
 }

@@ -20,6 +20,13 @@ func nesting(c cabi.Call) bool {
 	return slices.Contains([]string{"fork", "__fork", "_Fork", "forkpty", "clone", "__clone", "pthread_once", "__pthread_once", "call_once", "clock_nanosleep", "system", "popen", "fclose", "pclose"}, c.Name)
 }
 
+// holds says whether a thread of a serial run keeps the token during the call: it waits for nobody, so what it
+// writes to the program's memory overlaps with nothing of another thread.
+func holds(c cabi.Call) bool {
+	return !c.Block && !nesting(c) && !strings.Contains(c.Rec, "; seq") &&
+		slices.Contains([]cabi.Class{cabi.Disk, cabi.Net, cabi.Time, cabi.Random, cabi.Shape, cabi.Memory}, c.Class)
+}
+
 // failsAtOnce says whether a call that failed in the recording is not made, without a word in its row: it changed nothing.
 func failsAtOnce(c cabi.Call) bool {
 	return c.Class == cabi.Disk && c.Reexec == "real" && !nesting(c) && !strings.Contains(c.Rec, "ret ") && !strings.Contains(c.Sig, "...") && !strings.Contains(c.Sig, "(*") && c.Name != "close" && c.Name != "__close"
@@ -71,6 +78,9 @@ func replay() ([]byte, error) {
 		}
 		if letting(c) {
 			f = append(f, "RE_LETS")
+		}
+		if holds(c) {
+			f = append(f, "RE_HOLDS")
 		}
 		if len(f) > 0 {
 			fmt.Fprintf(&flags, "\t[CALL_%s] = %s,\n", ident(c), strings.Join(f, " | "))
