@@ -204,6 +204,7 @@ type Replay struct {
 	Signals   uint32 // signals that came between two calls: delivered before the second
 	Pids      uint32 // pids that could not be had, and so are translated
 	Missed    uint32 // turns that came while their thread slept on: a call that got lost
+	PadMissed uint32
 	Dir       [4096]byte
 	Rooted    uint32 // written by the program: its first process has come
 	Outsides  uint32 // and said what it inherited

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -28,6 +29,9 @@ func layout() ([]byte, error) {
 	for _, s := range structs {
 		t := reflect.TypeOf(s)
 		name := strings.ToLower(t.Name())
+		if binary.Size(s) != int(t.Size()) {
+			return nil, fmt.Errorf("cabi.%s has room between its fields: %d bytes of fields, %d in memory; name the padding", t.Name(), binary.Size(s), t.Size())
+		}
 		fmt.Fprintf(&b, "\nstruct %s {\n", name)
 		for i := range t.NumField() {
 			f := t.Field(i)
