@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"os"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -481,8 +482,36 @@ func FromTrace(t *trace.Trace, out Outside) (*Plan, error) {
 			slices.Sort(p.Work)
 		}
 	}
+	p.Large = large(t, p)
 	if !t.Packed {
 		p.kept = filepath.Join(t.Path, "kept")
 	}
 	return p, nil
+}
+
+// hugePage is what the kernel aligns mappings of a file to, where the file is at least that long and its file system asks
+// for it. An overlay does not ask.
+const hugePage = 2 << 20
+
+// large finds what is so aligned among what the run had mapped, so that it lies inside where it lay then.
+func large(t *trace.Trace, p *Plan) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, proc := range t.Procs {
+		for _, m := range proc.Modules() {
+			if seen[m.Path] {
+				continue
+			}
+			seen[m.Path] = true
+			file, err := filepath.EvalSymlinks(m.Path)
+			if err != nil || slices.Contains(p.Work, path.Dir(file)) || slices.ContainsFunc(p.Restore, func(r Restore) bool { return below(file, r.Path) }) {
+				continue
+			}
+			if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Size() >= hugePage {
+				all = append(all, file)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"sort"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -338,3 +339,18 @@ func TestAgain(t *testing.T) {
 }
 
 func inode(st fs.FileInfo) uint64 { return st.Sys().(*syscall.Stat_t).Ino }
+
+// TestLargeFiles: what the kernel would align in another way through an overlay is bound over it, unless that is settled.
+func TestLargeFiles(t *testing.T) {
+	list := func(string) ([]Entry, error) { return nil, nil }
+	s := Arrange(SchemeOptions{Mounts: []Mount{{Point: "/", FS: "ext4"}}, Base: "/tmp/b", Share: []string{"/run/p"}, Large: []string{"/usr/lib/a.so", "/run/p/b.so"}, List: list})
+	var bound []string
+	for _, a := range s.Actions {
+		if a.Kind == ActBindRead {
+			bound = append(bound, a.At)
+		}
+	}
+	if !slices.Equal(bound, []string{"/usr/lib/a.so"}) {
+		t.Errorf("bound: %q", bound)
+	}
+}

@@ -66,6 +66,7 @@ type SchemeOptions struct {
 	User   bool     // an ordinary user's: a directory with mounts below cannot be a lower one
 	Base   string   // the world's own directory
 	Share  []string // directories that are the same inside and outside
+	Large  []string // files that are not looked at through an overlay
 	Disk   bool     // shared memory on disk, too, as its content is to be kept
 	List   func(dir string) ([]Entry, error)
 }
@@ -108,6 +109,11 @@ func Arrange(o SchemeOptions) *Scheme {
 	for _, s := range o.Share {
 		if !below(s, o.Base) {
 			a.act(ActBind, s)
+		}
+	}
+	for _, f := range o.Large {
+		if !below(f, o.Base) && !a.settled(f) {
+			a.act(ActBindRead, f)
 		}
 	}
 	a.act(ActHide, o.Base)

@@ -62,6 +62,7 @@ type Plan struct {
 	Restore []Restore // parents first
 	Missing []Missing // what cannot be restored
 	Work    []string  // directories in which the run made or changed names, sorted
+	Large   []string  // large files that it mapped for execution and did not change, sorted
 
 	kept string // the directory of kept originals
 }

@@ -174,7 +174,11 @@ func (w *World) attempt(i int, y way, user, plain bool) error {
 			return err
 		}
 		o.Work = append(o.Work, usual(w.spec.Dir)...)
-		o.Scheme = Arrange(SchemeOptions{Mounts: mounts, User: y.descend, Base: w.base, Share: w.shares(), Disk: w.spec.Writes != "", List: list})
+		var large []string
+		if p := w.spec.Plan; p != nil {
+			large = p.Large
+		}
+		o.Scheme = Arrange(SchemeOptions{Mounts: mounts, User: y.descend, Base: w.base, Share: w.shares(), Large: large, Disk: w.spec.Writes != "", List: list})
 		for i := range o.Scheme.Layers {
 			o.Scheme.Layers[i].Memory = o.Scheme.Layers[i].Memory || y.memory
 			o.Scheme.Layers[i].Nested = o.Scheme.Layers[i].Nested && !y.memory

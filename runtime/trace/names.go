@@ -107,6 +107,9 @@ func (p *Proc) addModule(m Module) {
 	}
 }
 
+// Modules are the files that the process, as far as the trace has been read, is known to have mapped for execution.
+func (p *Proc) Modules() []Module { return p.modules }
+
 // Module finds what pc lies in; nil when nobody said.
 func (p *Proc) Module(pc uint64) *Module {
 	for hops := 0; p != nil && hops < 1<<10; hops++ {
