@@ -8,6 +8,8 @@ BUILD     := build
 LDFLAGS   := -s -w
 # go build does not know that the map is an input; its checksum among the flags tells it.
 SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cksum shim/zexports_$(1).map)) -extldflags=-Wl,--version-script=$(CURDIR)/shim/zexports_$(1).map,-Map=$(2)
+# Nor does it know of headers that lie in other directories.
+HEADERS    = CGO_CPPFLAGS=-DPROPHET_HEADERS=$(firstword $(shell cat cabi/*.h | cksum))
 CROSS     := aarch64-linux-gnu
 GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' 2>/dev/null) go.mod
 SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map tools/asleep/*.go) go.mod
@@ -18,7 +20,7 @@ shim: $(BUILD)/libprophet.so
 
 $(BUILD)/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,$(shell $(GO) env GOARCH),$(CURDIR)/$@.map)' -o $@.linked ./shim
+	CGO_ENABLED=1 $(HEADERS) $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,$(shell $(GO) env GOARCH),$(CURDIR)/$@.map)' -o $@.linked ./shim
 	$(GO) run ./tools/asleep $@.linked $@.map $@
 	@rm -f $@.linked* $@.map $(@:.so=.so.h)
 
@@ -32,7 +34,7 @@ $(BUILD)/replayd: $(GOSRC)
 arm64: $(BUILD)/arm64/libprophet.so
 $(BUILD)/arm64/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)/arm64
-	CGO_ENABLED=1 GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,arm64,$(CURDIR)/$@.map)' -o $@.linked ./shim
+	CGO_ENABLED=1 $(HEADERS) GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,arm64,$(CURDIR)/$@.map)' -o $@.linked ./shim
 	$(GO) run ./tools/asleep $@.linked $@.map $@
 	@rm -f $@.linked* $@.map $(@:.so=.so.h)
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/prophet ./tools/prophet
