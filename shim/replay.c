@@ -493,13 +493,23 @@ static int failed(i64 ret)
 	return ret < 0 && ret > -4096;
 }
 
+/* What the call was about, when it names a file. */
+static const char *path_of(const struct ev *e)
+{
+	u32 i;
+	for (i = 0; i < e->nparts; i++)
+		if (e->part[i].kind == PART_PATH)
+			return e->part[i].p;
+	return "";
+}
+
 static void compare(struct ev *e, struct expect *x)
 {
 	struct thr *t = e->t;
 	u32 f = shim_re_flags[e->call], what;
 	const char *text = "";
 	if (unlikely(e->ret != x->ret && !(f & RE_SKIP_RET && failed(e->ret) == failed(x->ret))))
-		shim_re_differs(t, x, PROPHET_DiffersResult, e->call, (u64)x->ret, (u64)e->ret, "");
+		shim_re_differs(t, x, PROPHET_DiffersResult, e->call, (u64)x->ret, (u64)e->ret, path_of(e));
 	if (unlikely(e->seq != x->seq))
 		shim_re_differs(t, x, PROPHET_DiffersTurn, e->call, x->seq, e->seq, "");
 	if (unlikely(e->obj != x->obj && !(f & RE_SKIP_OBJ)))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -183,4 +184,32 @@ func standins(t *testing.T) map[uint16]bool {
 		by[uint16(binary.LittleEndian.Uint32(b))] = true
 	}
 	return by
+}
+
+// TestReexecuteOtherInput: an input that is gone or changed is the first difference, and the report names it.
+func TestReexecuteOtherInput(t *testing.T) {
+	dir, trace := t.TempDir(), filepath.Join(t.TempDir(), "run.prophet")
+	in := filepath.Join(dir, "in")
+	if err := os.WriteFile(in, []byte("as it was\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(built(t, "prophet"), "record", "-q", "-o", trace, "--", "cat", in).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, c := range []struct {
+		name, want string
+		change     func() error
+	}{
+		{"changed", "other data", func() error { return os.WriteFile(in, []byte("as it is.\n"), 0o644) }},
+		{"gone", fmt.Sprintf("got -1 ENOENT, of %q", in), func() error { return os.Remove(in) }},
+	} {
+		if err := c.change(); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(built(t, "replayd"), "--trace", trace, "--", "cat", in).CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 125 || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v: %s, want %q", c.name, err, out, c.want)
+		}
+	}
 }

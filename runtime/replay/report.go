@@ -58,7 +58,11 @@ func (s *State) Report(t *trace.Trace) string {
 	case cabi.DiffersCall:
 		fmt.Fprintf(&b, "expected %s, got %s", callName(r.Want), callName(r.Came))
 	case cabi.DiffersResult:
-		fmt.Fprintf(&b, "%s: expected result %d, got %d", callName(r.Came), int64(r.WantV), int64(r.CameV))
+		call := uint16(r.Came)
+		fmt.Fprintf(&b, "%s: expected result %s, got %s", callName(r.Came), trace.ResultText(call, int64(r.WantV)), trace.ResultText(call, int64(r.CameV)))
+		if text != "" {
+			fmt.Fprintf(&b, ", of %q", text)
+		}
 	case cabi.DiffersField:
 		fmt.Fprintf(&b, "%s: expected %d as number %s, got %d", callName(r.Came), int64(r.WantV), text, int64(r.CameV))
 	case cabi.DiffersObject:

@@ -253,19 +253,31 @@ func (p *Printer) result(b []byte, r *Record) []byte {
 	if kind == RetVoid {
 		return b
 	}
-	b = append(b, " = "...)
+	return appendResult(append(b, " = "...), kind, r.Ret)
+}
+
+// ResultText is a call's result as it is printed: errors by their names.
+func ResultText(call uint16, ret int64) string {
+	kind := RetErrno
+	if row := RowOf(uint64(call)); row != nil {
+		kind = row.Ret
+	}
+	return string(appendResult(nil, kind, ret))
+}
+
+func appendResult(b []byte, kind RetKind, ret int64) []byte {
 	switch {
 	case kind == RetUint:
-		return strconv.AppendUint(b, uint64(r.Ret), 10)
-	case kind == RetErr && r.Ret > 0:
-		return appendErrno(b, r.Ret)
-	case (kind == RetErrno || kind == RetPtr) && r.Ret < 0:
+		return strconv.AppendUint(b, uint64(ret), 10)
+	case kind == RetErr && ret > 0:
+		return appendErrno(b, ret)
+	case (kind == RetErrno || kind == RetPtr) && ret < 0:
 		b = append(b, "-1 "...)
-		return appendErrno(b, -r.Ret)
+		return appendErrno(b, -ret)
 	case kind == RetPtr:
 		return append(b, "ok"...)
 	}
-	return strconv.AppendInt(b, r.Ret, 10)
+	return strconv.AppendInt(b, ret, 10)
 }
 
 var noteNames = [...]string{"waited", "cut", "vforked", "delayed", "onlytime"}
