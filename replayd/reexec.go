@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"prophet/cabi"
@@ -39,6 +40,9 @@ type reexec struct {
 
 // stallAfter is how long nothing may happen in a world in which every thread waits.
 const stallAfter = 3 * time.Second
+
+// standsAfter is how long nothing may happen in a world whose recorded run was ended from outside, once it is where that was.
+const standsAfter = 100 * time.Millisecond
 
 func (r *reexec) run(ctx context.Context) (int, error) {
 	if err := r.open(); err != nil {
@@ -245,6 +249,10 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 	defer tick.Stop()
 	var before uint64
 	since := time.Now()
+	killed := replay.Killed(r.t)
+	var end replay.Ending
+	var events uint64 // at the last look for the end
+	looked := time.Now()
 	for {
 		select {
 		case status := <-ended:
@@ -264,6 +272,20 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 			r.world.Kill()
 			return r.verdict(<-ended)
 		}
+		if killed != 0 && time.Since(looked) >= standsAfter {
+			looked = time.Now()
+			s, err := r.state()
+			if err != nil {
+				return run.StatusOurs, err
+			}
+			n := s.Events()
+			if reached, deadlock := end.Reached(s, r.t); reached && n == events {
+				r.world.Kill()
+				<-ended
+				return r.stood(killed, deadlock)
+			}
+			events = n
+		}
 		if time.Since(since) < stallAfter {
 			continue
 		}
@@ -280,6 +302,23 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 		<-ended
 		return run.StatusOurs, errors.New("stalled: " + s.Stall(r.t))
 	}
+}
+
+// stood ends a re-execution of a run that was ended from outside as that was.
+func (r *reexec) stood(sig syscall.Signal, deadlock bool) (int, error) {
+	status, err := r.verdict(inside.Status{Code: -1, Signal: int(sig)})
+	if err != nil {
+		return status, err
+	}
+	how := "stands where the recorded run did"
+	if deadlock {
+		how = "deadlocked as recorded"
+	}
+	fmt.Fprintf(os.Stderr, "replayd: %s; ended as that was, by %s\n", how, r.t.Meta.Ended.Signal)
+	if r.t.Meta.Ended.TimedOut {
+		return run.StatusTimeout, nil
+	}
+	return status, nil
 }
 
 // verdict says how it went once all processes are gone.

@@ -36,6 +36,7 @@ type Options struct {
 	Progress trace.Progress
 	Signal   string // that ended the first process, for whoever knows
 	Status   *int64 // its exit status
+	TimedOut bool   // the signal was sent as it took too long
 }
 
 // Recover saves the tails of dead processes and, when none of the run is left, completes the trace.
@@ -354,6 +355,7 @@ func completeDir(dir string, o Options, rep *Report) error {
 	}
 	if o.Signal != "" {
 		m.Ended.How, m.Ended.Signal = trace.ExitHow(cabi.ExitSignal), o.Signal
+		m.Ended.TimedOut = o.TimedOut
 	}
 	if o.Status != nil {
 		m.Ended.Status = *o.Status // who waited for it knows better than what it left

@@ -307,7 +307,7 @@ func finish(res *Result, prog trace.Progress) error {
 	}
 	o := recovery.Options{Progress: prog}
 	if res.Signal != 0 {
-		o.Signal = trace.SignalName(uint64(res.Signal))
+		o.Signal, o.TimedOut = trace.SignalName(uint64(res.Signal)), res.Status == StatusTimeout
 	} else {
 		status := int64(res.Status)
 		o.Status = &status

@@ -81,11 +81,12 @@ type Options struct {
 
 // Ended is how and when the run ended.
 type Ended struct {
-	How       string `json:"how"`              // exit, quick, abort, exec, signal, unknown
-	Status    int64  `json:"status"`           // of the first process, when How is exit or quick
-	Signal    string `json:"signal,omitempty"` // that ended it, when whoever recorded it knows
-	At        int64  `json:"duration_ns"`      // from the start of the run to its last event
-	Recovered bool   `json:"recovered"`        // a part comes from the shared memory of processes that were killed
+	How       string `json:"how"`                 // exit, quick, abort, exec, signal, unknown
+	Status    int64  `json:"status"`              // of the first process, when How is exit or quick
+	Signal    string `json:"signal,omitempty"`    // that ended it, when whoever recorded it knows
+	TimedOut  bool   `json:"timed_out,omitempty"` // by that signal, as it took longer than --timeout
+	At        int64  `json:"duration_ns"`         // from the start of the run to its last event
+	Recovered bool   `json:"recovered"`           // a part comes from the shared memory of processes that were killed
 }
 
 // Totals are counts over the whole trace.
