@@ -31,6 +31,7 @@ var parts = []part{
 	{"programs", "real programs under load", (*bench).programs},
 	{"start", "a process and a thread", (*bench).start},
 	{"readers", "prophet verify, info and dump", (*bench).readers},
+	{"replay", "re-executing locks and programs", (*bench).replay},
 	{"pause", "pausing and resuming a live run", (*bench).pause},
 	{"bugs", "how often seeded bugs show, plain and under chaos", (*bench).bugs},
 	{"peers", "other tracers, for comparison", (*bench).peers},
