@@ -250,6 +250,21 @@ type ReplayReport struct {
 	WantO uint64 // objects
 	CameO uint64
 	Text  [1024]byte
+
+	// What came, as far as it was known: a call that another was expected for has not been made.
+	Whole    uint32 // 1: all of it was
+	TailLen  uint32
+	CamePC   uint64 // call site
+	CameRet  uint64
+	CameF    [3]uint64
+	CameSeq  uint64
+	CameNote uint32
+	Hashed   uint32 // 1: DataHash counts
+	DataLen  uint64 // of what was read or written
+	DataAt   uint64 // the first byte that differs, where the trace has them
+	DataHash uint64
+	Tail     [1024]byte // as in a record; paths whole
+	Data     [64]byte   // from DataAt, or the start
 }
 
 // ReplayThread is a thread of the trace and where its re-execution stands.
@@ -300,6 +315,7 @@ const (
 	DiffersLess   = 10 // ended before all of the trace was asked for
 	DiffersTrace  = 11 // the trace cannot be read on
 	DiffersSignal = 12 // a signal that is not handled, or a fault that did not happen
+	DiffersExit   = 14 // the process ended in another way, or with another status
 )
 
 // ReplayChunk is where a chunk's payload lies.

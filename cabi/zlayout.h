@@ -67,6 +67,7 @@
 #define PROPHET_DiffersLess 10
 #define PROPHET_DiffersTrace 11
 #define PROPHET_DiffersSignal 12
+#define PROPHET_DiffersExit 14
 #define PROPHET_ReplayMagic 6431505650505896016ull
 #define PROPHET_TurnBuckets 1024
 #define PROPHET_TurnWaiters 30
@@ -393,8 +394,21 @@ struct replayreport {
 	uint64_t wanto;
 	uint64_t cameo;
 	uint8_t text[1024];
+	uint32_t whole;
+	uint32_t taillen;
+	uint64_t camepc;
+	uint64_t cameret;
+	uint64_t camef[3];
+	uint64_t cameseq;
+	uint32_t camenote;
+	uint32_t hashed;
+	uint64_t datalen;
+	uint64_t dataat;
+	uint64_t datahash;
+	uint8_t tail[1024];
+	uint8_t data[64];
 };
-_Static_assert(sizeof(struct replayreport) == 1088, "replayreport");
+_Static_assert(sizeof(struct replayreport) == 2264, "replayreport");
 _Static_assert(offsetof(struct replayreport, uid) == 0, "replayreport.UID");
 _Static_assert(offsetof(struct replayreport, proc) == 4, "replayreport.Proc");
 _Static_assert(offsetof(struct replayreport, event) == 8, "replayreport.Event");
@@ -407,6 +421,19 @@ _Static_assert(offsetof(struct replayreport, camev) == 40, "replayreport.CameV")
 _Static_assert(offsetof(struct replayreport, wanto) == 48, "replayreport.WantO");
 _Static_assert(offsetof(struct replayreport, cameo) == 56, "replayreport.CameO");
 _Static_assert(offsetof(struct replayreport, text) == 64, "replayreport.Text");
+_Static_assert(offsetof(struct replayreport, whole) == 1088, "replayreport.Whole");
+_Static_assert(offsetof(struct replayreport, taillen) == 1092, "replayreport.TailLen");
+_Static_assert(offsetof(struct replayreport, camepc) == 1096, "replayreport.CamePC");
+_Static_assert(offsetof(struct replayreport, cameret) == 1104, "replayreport.CameRet");
+_Static_assert(offsetof(struct replayreport, camef) == 1112, "replayreport.CameF");
+_Static_assert(offsetof(struct replayreport, cameseq) == 1136, "replayreport.CameSeq");
+_Static_assert(offsetof(struct replayreport, camenote) == 1144, "replayreport.CameNote");
+_Static_assert(offsetof(struct replayreport, hashed) == 1148, "replayreport.Hashed");
+_Static_assert(offsetof(struct replayreport, datalen) == 1152, "replayreport.DataLen");
+_Static_assert(offsetof(struct replayreport, dataat) == 1160, "replayreport.DataAt");
+_Static_assert(offsetof(struct replayreport, datahash) == 1168, "replayreport.DataHash");
+_Static_assert(offsetof(struct replayreport, tail) == 1176, "replayreport.Tail");
+_Static_assert(offsetof(struct replayreport, data) == 2200, "replayreport.Data");
 
 struct replayoutside {
 	uint64_t dev;
@@ -464,7 +491,7 @@ struct replay {
 	uint64_t skipsat;
 	uint64_t token;
 };
-_Static_assert(sizeof(struct replay) == 6360, "replay");
+_Static_assert(sizeof(struct replay) == 7536, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -482,19 +509,19 @@ _Static_assert(offsetof(struct replay, events) == 80, "replay.Events");
 _Static_assert(offsetof(struct replay, diverged) == 88, "replay.Diverged");
 _Static_assert(offsetof(struct replay, reported) == 92, "replay.Reported");
 _Static_assert(offsetof(struct replay, report) == 96, "replay.Report");
-_Static_assert(offsetof(struct replay, signals) == 1184, "replay.Signals");
-_Static_assert(offsetof(struct replay, pids) == 1188, "replay.Pids");
-_Static_assert(offsetof(struct replay, missed) == 1192, "replay.Missed");
-_Static_assert(offsetof(struct replay, padmissed) == 1196, "replay.PadMissed");
-_Static_assert(offsetof(struct replay, dir) == 1200, "replay.Dir");
-_Static_assert(offsetof(struct replay, rooted) == 5296, "replay.Rooted");
-_Static_assert(offsetof(struct replay, outsides) == 5300, "replay.Outsides");
-_Static_assert(offsetof(struct replay, outside) == 5304, "replay.Outside");
-_Static_assert(offsetof(struct replay, fdsat) == 6328, "replay.FdsAt");
-_Static_assert(offsetof(struct replay, fds) == 6336, "replay.Fds");
-_Static_assert(offsetof(struct replay, skips) == 6340, "replay.Skips");
-_Static_assert(offsetof(struct replay, skipsat) == 6344, "replay.SkipsAt");
-_Static_assert(offsetof(struct replay, token) == 6352, "replay.Token");
+_Static_assert(offsetof(struct replay, signals) == 2360, "replay.Signals");
+_Static_assert(offsetof(struct replay, pids) == 2364, "replay.Pids");
+_Static_assert(offsetof(struct replay, missed) == 2368, "replay.Missed");
+_Static_assert(offsetof(struct replay, padmissed) == 2372, "replay.PadMissed");
+_Static_assert(offsetof(struct replay, dir) == 2376, "replay.Dir");
+_Static_assert(offsetof(struct replay, rooted) == 6472, "replay.Rooted");
+_Static_assert(offsetof(struct replay, outsides) == 6476, "replay.Outsides");
+_Static_assert(offsetof(struct replay, outside) == 6480, "replay.Outside");
+_Static_assert(offsetof(struct replay, fdsat) == 7504, "replay.FdsAt");
+_Static_assert(offsetof(struct replay, fds) == 7512, "replay.Fds");
+_Static_assert(offsetof(struct replay, skips) == 7516, "replay.Skips");
+_Static_assert(offsetof(struct replay, skipsat) == 7520, "replay.SkipsAt");
+_Static_assert(offsetof(struct replay, token) == 7528, "replay.Token");
 
 struct replaythread {
 	uint32_t uid;

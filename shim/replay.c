@@ -132,6 +132,62 @@ void shim_re_stop(struct thr *t, u32 state)
 		TRUE(pause)();
 }
 
+/* What came, for the report. Runs once, on the way to the end: it may be slow. */
+static void tell_came(struct replayreport *r, const struct re *re)
+{
+	const struct ev *e = re->came;
+	u8 *p = r->tail, *end = p + sizeof r->tail;
+	const u8 *first;
+	u64 n, at = 0;
+	u32 i;
+	r->camepc = (u64)e->pc;
+	r->cameo = e->obj;
+	r->whole = re->whole;
+	if (!re->whole)
+		return;
+	r->cameret = (u64)e->ret;
+	r->camef[0] = e->f1;
+	r->camef[1] = e->f2;
+	r->camef[2] = e->f3;
+	r->cameseq = e->seq;
+	r->camenote = e->note;
+	for (i = 0; i < e->nparts; i++) {
+		const struct part *s = &e->part[i];
+		if (s->kind == PART_NUM) {
+			if (end - p < 16)
+				break;
+			p = put_v(p, s->n);
+			continue;
+		}
+		if ((u64)(end - p) < s->n + 24)
+			break;
+		if (s->kind == PART_PATH)
+			p = put_v(p, 0);
+		p = put_v(p, s->n);
+		shim_copy(p, s->p, s->n);
+		p += s->n;
+	}
+	r->taillen = (u32)(p - r->tail);
+	if (!e->data_kind)
+		return;
+	r->datalen = e->data_len;
+	r->dataat = re->differs_at;
+	if (!(e->data_kind & DATA_PIECES)) {
+		r->datahash = shim_hash64(e->data, e->data_len, 0);
+		r->hashed = 1;
+		at = re->differs_at < e->data_len ? re->differs_at : e->data_len;
+		first = (const u8 *)e->data + at;
+		n = e->data_len - at;
+		shim_copy(r->data, first, n < sizeof r->data ? n : sizeof r->data);
+		return;
+	}
+	first = ((const struct iovec *)e->data)->iov_base;
+	n = ((const struct iovec *)e->data)->iov_len;
+	n = n < e->data_len ? n : e->data_len;
+	r->dataat = 0;
+	shim_copy(r->data, first, n < sizeof r->data ? n : sizeof r->data);
+}
+
 void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text)
 {
 	struct replayreport *r = &shim_index->report;
@@ -149,6 +205,8 @@ void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u
 		r->wanto = x && x->kind == EXPECT_EVENT ? x->obj : 0;
 		shim_text(&s, (char *)r->text, sizeof r->text);
 		shim_put(&s, text ? text : "");
+		if (t->re && t->re->came)
+			tell_came(r, t->re);
 		__atomic_store_n(&shim_index->reported, 1, __ATOMIC_RELEASE);
 		sys(SYS_futex, &shim_index->reported, FUTEX_WAKE, 0x7fffffff, 0, 0, 0);
 	}
@@ -206,11 +264,20 @@ void shim_re_ending(struct thr *t)
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
 }
 
-/* Threads that still ran when the process ended did so up to some event each: they get there first. */
-void shim_re_exit(struct thr *t)
+/* Threads that still ran when the process ended did so up to some event each: they get there first. What is recorded
+ * behind its end is what the C library still does. */
+void shim_re_exit(struct thr *t, u32 how, i64 status)
 {
 	struct replaythread *th = shim_index_threads();
+	struct expect *x;
 	u32 i;
+	t->re->exiter = 1;
+	while ((x = shim_expect(&t->re->ex))->kind == EXPECT_MARK || x->kind == EXPECT_FORK || shim_re_found_done(x))
+		shim_re_found_done(x) ? shim_re_pass(t) : shim_expect_drop(&t->re->ex);
+	if (x->kind == EXPECT_EVENT)
+		shim_re_differs(t, x, PROPHET_DiffersLess, 0, how, (u64)status, "");
+	if (x->kind == EXPECT_EXIT && (x->f1 != how || x->ret != status))
+		shim_re_differs(t, x, PROPHET_DiffersExit, how, (u64)x->ret, (u64)status, "");
 	look_left(t);
 	shim_token_give(t);
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
@@ -331,6 +398,15 @@ static void turn_over(struct thr *t)
 	shim_token_give(t);
 }
 
+/* Another call than the one expected. */
+static NOINLINE void call_differs(struct ev *e, const struct expect *x, u32 what, u32 whole)
+{
+	struct re *re = e->t->re;
+	re->came = e;
+	re->whole = whole;
+	shim_re_differs(e->t, x, what, e->call, 0, 0, "");
+}
+
 int shim_re_begin(struct ev *e)
 {
 	struct thr *t = e->t;
@@ -355,6 +431,8 @@ int shim_re_begin(struct ev *e)
 			shim_re_pass(t);
 			continue;
 		}
+		if (x->kind == EXPECT_EXIT && x->f1 != PROPHET_ExitExec && !re->exiter)
+			call_differs(e, x, PROPHET_DiffersMore, 0);
 		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT || (x->kind == EXPECT_LEFT && x->call != e->call)) {
 			shim_expect_drop(&re->ex);
 			continue;
@@ -362,7 +440,9 @@ int shim_re_begin(struct ev *e)
 		if (x->kind == EXPECT_LEFT && x->call == e->call)
 			break;
 		if (x->kind == EXPECT_BAD)
-			shim_re_differs(t, x, PROPHET_DiffersTrace, e->call, 0, 0, "");
+			call_differs(e, x, PROPHET_DiffersTrace, 0);
+		if (x->kind == EXPECT_END && re->exiter)
+			call_differs(e, x, PROPHET_DiffersMore, 0);
 		if (x->kind == EXPECT_END && shim_re_flags[e->call] & RE_LETS) {
 			re->last = e->call;
 			re->x = e->x = x;
@@ -377,7 +457,7 @@ int shim_re_begin(struct ev *e)
 				e->x->taken = 1;
 			return 1; /* one that the trace does not have will be left, or differ when it is done */
 		}
-		shim_re_differs(t, x, PROPHET_DiffersCall, e->call, 0, 0, "");
+		call_differs(e, x, PROPHET_DiffersCall, 0);
 	}
 	x->taken = 1;
 	re->x = e->x = x;
@@ -503,29 +583,43 @@ static const char *path_of(const struct ev *e)
 	return "";
 }
 
+static NOINLINE void value_differs(struct ev *e, const struct expect *x, u32 what, u64 want, u64 came, const char *text)
+{
+	struct re *re = e->t->re;
+	re->came = e;
+	re->whole = 1;
+	if (what == PROPHET_DiffersData && x->data && !x->hashed && !(e->data_kind & DATA_PIECES))
+		while (re->differs_at < x->data_len && re->differs_at < e->data_len && ((const u8 *)e->data)[re->differs_at] == x->data[re->differs_at])
+			re->differs_at++;
+	shim_re_differs(e->t, x, what, e->call, want, came, text);
+}
+
 static void compare(struct ev *e, struct expect *x)
 {
-	struct thr *t = e->t;
 	u32 f = shim_re_flags[e->call], what;
 	const char *text = "";
 	if (unlikely(e->ret != x->ret && !(f & RE_SKIP_RET && failed(e->ret) == failed(x->ret))))
+<<<<<<< HEAD
 		shim_re_differs(t, x, PROPHET_DiffersResult, e->call, (u64)x->ret, (u64)e->ret, path_of(e));
+=======
+		value_differs(e, x, PROPHET_DiffersResult, (u64)x->ret, (u64)e->ret, "");
+>>>>>>> cc1477c (A re-execution tells all that came; a process that ends early, late or otherwise differs at once)
 	if (unlikely(e->seq != x->seq))
-		shim_re_differs(t, x, PROPHET_DiffersTurn, e->call, x->seq, e->seq, "");
+		value_differs(e, x, PROPHET_DiffersTurn, x->seq, e->seq, "");
 	if (unlikely(e->obj != x->obj && !(f & RE_SKIP_OBJ)))
-		shim_re_differs(t, x, PROPHET_DiffersObject, e->call, x->obj, e->obj, "");
+		value_differs(e, x, PROPHET_DiffersObject, x->obj, e->obj, "");
 	if (unlikely(e->f1 != x->f1 && !(f & RE_SKIP_F1)))
-		shim_re_differs(t, x, PROPHET_DiffersField, e->call, x->f1, e->f1, "1");
+		value_differs(e, x, PROPHET_DiffersField, x->f1, e->f1, "1");
 	if (unlikely(e->f2 != x->f2 && !(f & RE_SKIP_F2)))
-		shim_re_differs(t, x, PROPHET_DiffersField, e->call, x->f2, e->f2, "2");
+		value_differs(e, x, PROPHET_DiffersField, x->f2, e->f2, "2");
 	if (unlikely(e->f3 != x->f3 && !(f & RE_SKIP_F3)))
-		shim_re_differs(t, x, PROPHET_DiffersField, e->call, x->f3, e->f3, "3");
+		value_differs(e, x, PROPHET_DiffersField, x->f3, e->f3, "3");
 	if (unlikely(x->fresh))
-		t->re->path_len = 0;
-	if (unlikely(e->nparts) && (what = tail_differs(t->re, e, x, &text)))
-		shim_re_differs(t, x, what, e->call, 0, 0, text);
+		e->t->re->path_len = 0;
+	if (unlikely(e->nparts) && (what = tail_differs(e->t->re, e, x, &text)))
+		value_differs(e, x, what, 0, 0, text);
 	if (unlikely(e->data_kind) && !same_data(e, x))
-		shim_re_differs(t, x, PROPHET_DiffersData, e->call, x->data_len, e->data_len, "");
+		value_differs(e, x, PROPHET_DiffersData, x->data_len, e->data_len, "");
 }
 
 void shim_re_commit(struct ev *e)
@@ -544,7 +638,7 @@ void shim_re_commit(struct ev *e)
 			shim_re_stop(t, PROPHET_TurnEnd);
 		}
 		if (x->kind != EXPECT_EVENT || x->call != e->call)
-			shim_re_differs(t, x, PROPHET_DiffersCall, e->call, 0, 0, "");
+			call_differs(e, x, PROPHET_DiffersCall, 1);
 	}
 	compare(e, x);
 	token = x->token;

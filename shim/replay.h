@@ -28,6 +28,9 @@ struct re {
 	u64 turn; /* serial: the turn that it has, 0: none (token.h) */
 	u32 fd_next, pad; /* of the thread's descriptors whose numbers others make, too; bits: which of those from there are made */
 	u64 fd_taken;
+	const struct ev *came; /* what differs; whole: with its result */
+	u64 differs_at;
+	u32 whole, exiter; /* exiter: this thread has ended the process */
 	u8 path[256];
 	struct expects ex;
 };
@@ -56,7 +59,7 @@ HIDDEN u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how); /* of a process 
 HIDDEN int shim_re_begin(struct ev *e);
 HIDDEN void shim_re_commit(struct ev *e);
 HIDDEN void shim_re_ending(struct thr *t); /* its routine is over */
-HIDDEN void shim_re_exit(struct thr *t); /* the process ends, when all its threads are where they were */
+HIDDEN void shim_re_exit(struct thr *t, u32 how, i64 status); /* the process ends, when all its threads are where they were */
 HIDDEN int shim_re_signal(struct thr *t, int sig); /* a handler begins: 0: the trace has no such signal here */
 HIDDEN void shim_re_sigret(struct thr *t, int sig);
 HIDDEN NOINLINE void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text);

@@ -715,7 +715,7 @@ void shim_process_over(u32 how, i64 status)
 	if (shim_run.state != RUN_ON || shim_self.off || !shim_wiped->alive || !t || !t->begun || shim_in_vfork(t) || shim_run.exiting)
 		return;
 	if (unlikely(t->re != 0))
-		shim_re_exit(t);
+		shim_re_exit(t, how, status);
 	shim_block(&mask);
 	shim_run.exiting = 1;
 	t->gate = 0;
