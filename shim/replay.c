@@ -431,7 +431,7 @@ int shim_re_begin(struct ev *e)
 			shim_re_pass(t);
 			continue;
 		}
-		if (x->kind == EXPECT_EXIT && x->f1 != PROPHET_ExitExec && !re->exiter)
+		if (x->kind == EXPECT_EXIT && x->f1 != PROPHET_ExitExec && re->th->state != PROPHET_TurnOver)
 			call_differs(e, x, PROPHET_DiffersMore, 0);
 		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT || (x->kind == EXPECT_LEFT && x->call != e->call)) {
 			shim_expect_drop(&re->ex);
@@ -599,11 +599,7 @@ static void compare(struct ev *e, struct expect *x)
 	u32 f = shim_re_flags[e->call], what;
 	const char *text = "";
 	if (unlikely(e->ret != x->ret && !(f & RE_SKIP_RET && failed(e->ret) == failed(x->ret))))
-<<<<<<< HEAD
-		shim_re_differs(t, x, PROPHET_DiffersResult, e->call, (u64)x->ret, (u64)e->ret, path_of(e));
-=======
-		value_differs(e, x, PROPHET_DiffersResult, (u64)x->ret, (u64)e->ret, "");
->>>>>>> cc1477c (A re-execution tells all that came; a process that ends early, late or otherwise differs at once)
+		value_differs(e, x, PROPHET_DiffersResult, (u64)x->ret, (u64)e->ret, path_of(e));
 	if (unlikely(e->seq != x->seq))
 		value_differs(e, x, PROPHET_DiffersTurn, x->seq, e->seq, "");
 	if (unlikely(e->obj != x->obj && !(f & RE_SKIP_OBJ)))

@@ -130,7 +130,11 @@ func (p *Printer) event(b []byte, r *Record) []byte {
 	if k := len(b) - at; k < 6 {
 		b = append(b, spaces[:6-k]...)
 	}
-	b = append(b, ' ')
+	return p.AppendCall(append(b, ' '), r)
+}
+
+// AppendCall appends an event as its line has it, without time, thread and number.
+func (p *Printer) AppendCall(b []byte, r *Record) []byte {
 	row := r.Row
 	if row == nil {
 		b = append(b, "call"...)

@@ -1,0 +1,254 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+
+	"prophet/cabi"
+	"prophet/runtime/trace"
+)
+
+// waitsShown bounds how many threads' waits are looked into.
+const waitsShown = 64
+
+// wait is what one thread of a standing world needs to go on.
+type wait struct {
+	st   *cabi.ReplayThread
+	th   *trace.Thread
+	at   *at
+	need *need
+	on   *trace.Thread // who has to do something first
+	upTo uint64        // its event that has to come
+	why  string
+}
+
+var states = map[uint32]string{
+	cabi.TurnNone: "has not begun", cabi.TurnRuns: "runs", cabi.TurnWaits: "waits for its turn", cabi.TurnEnd: "asks for more than the trace has",
+	cabi.TurnOver: "has ended", cabi.TurnStopped: "stopped",
+}
+
+// stateOf is where a thread stands, in a word.
+func stateOf(st *cabi.ReplayThread) string {
+	if st.State == cabi.TurnOver && st.Left != 0 {
+		return "ended before its part of the trace was used up"
+	}
+	if w := states[st.State]; w != "" {
+		return w
+	}
+	return fmt.Sprintf("state %d", st.State)
+}
+
+// standing says where all threads are, and who has what; it returns what the pass over the trace found.
+func (s *State) standing(d *Difference, t *trace.Trace, a *at) *survey {
+	var needs []*need
+	var mine *need
+	if th := t.ThreadByName(d.Thread); th != nil && a != nil && a.found {
+		if obj := objectOf(&a.rec); !obj.None() && (a.rec.Seq != 0 || a.rec.Row != nil && a.rec.Row.Class == cabi.Sync) {
+			mine = &need{obj: obj, proc: th.Proc.Number, place: a.rec.Seq, epoch: -1}
+			needs = append(needs, mine)
+		}
+	}
+	waits, sv := s.waits(t, needs)
+	for _, w := range waits {
+		d.Standing = append(d.Standing, w.standing(t))
+	}
+	if mine != nil {
+		d.Held = append(d.Held, mine.held(t, a.rec.Row)...)
+	}
+	for _, w := range waits {
+		if w.need != nil && w.need.handles && (mine == nil || w.need.obj != mine.obj) {
+			for _, h := range w.need.held(t, w.at.rec.Row) {
+				if !slices.Contains(d.Held, h) {
+					d.Held = append(d.Held, h)
+				}
+			}
+		}
+	}
+	return sv
+}
+
+func (n *need) held(t *trace.Trace, row *trace.Row) []string {
+	if n.holder == nil || !n.handles {
+		return nil
+	}
+	kind := row
+	if row != nil && row.Obj == "cond" {
+		kind = nil
+	}
+	s := fmt.Sprintf("%s: place %d, taken by thread %s at its event %d (%s)", objectName(t, uint64(n.obj.UID)<<40|n.obj.Num, kind), n.holder.seq, n.holder.th.Name, n.holder.n, n.holder.call)
+	switch {
+	case n.let:
+		s += ", was the last; it is free"
+	case n.letsGo != nil:
+		s += fmt.Sprintf(", until its event %d (%s)", n.letsGo.n, n.letsGo.call)
+	}
+	return []string{s}
+}
+
+// waits looks at every thread that has not ended, and at those that ended early. Needs of others are answered too.
+func (s *State) waits(t *trace.Trace, needs []*need) ([]*wait, *survey) {
+	var all []*wait
+	for i := range s.Threads {
+		st := &s.Threads[i]
+		th := t.ThreadByUID(st.UID)
+		if th == nil || st.State == cabi.TurnNone || st.State == cabi.TurnOver && st.Left == 0 {
+			continue
+		}
+		w := &wait{st: st, th: th, at: &at{}}
+		all = append(all, w)
+		if len(all) > waitsShown || st.State == cabi.TurnOver {
+			continue
+		}
+		w.at = lookAt(t, th, st.Event, 0)
+		if st.State != cabi.TurnWaits || st.Object == 0 {
+			continue
+		}
+		n := &need{obj: nameOf(st.Object), proc: th.Proc.Number, epoch: -1}
+		switch {
+		case !w.at.found:
+		case w.at.rec.Seq != 0 && st.At == 0:
+			n.place = w.at.rec.Seq - 1
+		case w.at.rec.Seq != 0 && w.at.rec.Seq > st.At:
+			n.place = w.at.rec.Seq - st.At
+			if w.at.rec.Row != nil && w.at.rec.Row.F[1] == "readers" {
+				n.epoch = int64(w.at.rec.Seq) - 1
+			}
+		case w.at.rec.Row != nil && w.at.rec.Row.F[1] == "epoch" && uint64(w.at.rec.F[1]) >= st.At:
+			n.place = uint64(w.at.rec.F[1]) - st.At + 1
+		}
+		w.need = n
+		needs = append(needs, n)
+	}
+	sv := look(t, s, needs)
+	for _, w := range all {
+		w.edge(t, s)
+	}
+	return all, sv
+}
+
+// edge finds whom a thread waits for.
+func (w *wait) edge(t *trace.Trace, s *State) {
+	if w.st.State != cabi.TurnWaits {
+		// In a real call: a join waits for the end of the thread that it names.
+		if w.st.State == cabi.TurnRuns && w.at.found && w.at.rec.Row != nil && w.at.rec.Row.Obj == "thread" {
+			if th := t.ThreadByUID(w.at.rec.Obj.UID); th != nil && th != w.th {
+				w.on, w.upTo, w.why = th, ^uint64(0), "for the end of thread "+th.Name
+			}
+		}
+		return
+	}
+	n := w.need
+	if n == nil {
+		return
+	}
+	done := func(e *taken) bool { return e.n < s.eventOf(e.th) }
+	name := objectName(t, w.st.Object, w.at.rec.Row)
+	switch {
+	case n.taker != nil && !done(n.taker):
+		w.on, w.upTo = n.taker.th, n.taker.n
+		w.why = fmt.Sprintf("for place %d of %s, which thread %s takes at its event %d", n.place, name, w.on.Name, w.upTo)
+	case n.letsGo != nil && n.taker != nil && n.holder.th == n.taker.th:
+		w.on, w.upTo = n.letsGo.th, n.letsGo.n
+		w.why = fmt.Sprintf("for %s, which thread %s lets go at its event %d", name, w.on.Name, w.upTo)
+	case n.reader != nil:
+		w.on, w.upTo = n.reader.th, n.reader.n
+		w.why = fmt.Sprintf("for %s, which thread %s reads at its event %d first", name, w.on.Name, w.upTo)
+	case n.place != 0 && n.taker == nil:
+		w.why = fmt.Sprintf("for place %d of %s, which nobody takes in the trace", n.place, name)
+	case n.first != nil && !done(n.first) && n.first.th != w.th:
+		w.on, w.upTo = n.first.th, n.first.n
+		w.why = fmt.Sprintf("for %s, which thread %s has at its event %d first", name, w.on.Name, w.upTo)
+	default:
+		w.why = "at " + name
+	}
+}
+
+func (w *wait) standing(t *trace.Trace) Standing {
+	st := Standing{Thread: w.th.Name, State: stateOf(w.st), Event: w.st.Event}
+	if w.st.Call != 0 && w.st.State != cabi.TurnOver {
+		st.Call = CallName(w.st.Call)
+	}
+	if w.need != nil {
+		st.Object, st.Place, st.Ahead = objectName(t, w.st.Object, w.at.rec.Row), w.st.Turn, w.st.At
+		if w.on != nil {
+			st.By, st.ByAt = w.on.Name, w.upTo
+		}
+	}
+	return st
+}
+
+// cycle follows the waits from one thread to the next, until one comes again or the chain ends; it prefers a chain that
+// closes.
+func (s *State) cycle(t *trace.Trace, waits []*wait) (lines []string, closed bool) {
+	by := map[*trace.Thread]*wait{}
+	for _, w := range waits {
+		by[w.th] = w
+	}
+	var best []string
+	for _, first := range waits {
+		if first.on == nil && first.why == "" {
+			continue
+		}
+		var chain []*wait
+		seen := map[*trace.Thread]int{}
+		w := first
+		for w != nil && w.why != "" {
+			if from, again := seen[w.th]; again {
+				for _, x := range chain[from:] {
+					lines = append(lines, x.line())
+				}
+				return lines, true
+			}
+			seen[w.th] = len(chain)
+			chain = append(chain, w)
+			if w.on == nil {
+				w = nil
+				break
+			}
+			next := by[w.on]
+			if next == nil {
+				break
+			}
+			w = next
+		}
+		if len(chain) <= len(best) {
+			continue
+		}
+		best = best[:0]
+		for _, x := range chain {
+			best = append(best, x.line())
+		}
+		if last := chain[len(chain)-1]; last.on != nil {
+			best = append(best, s.endOf(t, last.on, by[last.on]))
+		}
+	}
+	return best, false
+}
+
+func (w *wait) line() string {
+	call := ""
+	if w.st.Call != 0 {
+		call = " in " + CallName(w.st.Call)
+	}
+	return clip(fmt.Sprintf("thread %s, at its event %d%s, waits %s", w.th.Name, w.st.Event, call, w.why))
+}
+
+// endOf says why the last one of a chain does not do what it should.
+func (s *State) endOf(t *trace.Trace, th *trace.Thread, w *wait) string {
+	if int(th.UID) >= len(s.Threads) {
+		return "thread " + th.Name + " is not of this trace"
+	}
+	st := &s.Threads[th.UID]
+	line := fmt.Sprintf("thread %s, at its event %d, %s", th.Name, st.Event, stateOf(st))
+	switch {
+	case st.State == cabi.TurnNone:
+		if parent, nth := th.Origin(); t.ThreadByUID(parent) != nil {
+			line += fmt.Sprintf(": creation %d of thread %s", nth, threadName(t, parent))
+		}
+	case st.State == cabi.TurnRuns && st.Call != 0:
+		line += " in " + CallName(st.Call) + ", which does not end"
+	case st.State == cabi.TurnRuns:
+		line += " between two calls"
+	}
+	return clip(line)
+}

@@ -1,0 +1,318 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"prophet/cabi"
+	"prophet/runtime/trace"
+)
+
+// Sample is what can be seen of a world from outside at one moment.
+type Sample struct {
+	Events  uint64
+	CPU     map[uint32]time.Duration // of each thread that is there, by UID
+	Foreign int                      // threads in processes of the world that the trace does not know
+	Other   time.Duration            // their CPU time
+	Paused  bool
+}
+
+// Verdict of a Watchdog.
+type Verdict int
+
+// A world goes on, nothing in it can move, a thread runs and comes to no event, or all has come that the trace has.
+const (
+	Goes Verdict = iota
+	Stands
+	Spins
+	Done
+)
+
+// Watchdog tells a world in which nothing can move, or that runs in circles, from one that takes its time. It asks for
+// nothing by itself. The recording is the measure: a thread that computes may take ten times as long as it did then.
+type Watchdog struct {
+	Idle  time.Duration // how long nothing may happen where everybody waits
+	Spin  time.Duration // how much CPU time a thread may use without any event in the world
+	Loose bool          // calls take their time: sleeps are real
+
+	begun  bool
+	events uint64
+	since  time.Time
+	first  Sample // at since
+	idle   time.Time
+	last   Sample
+	UID    uint32 // the thread that Spins is about
+}
+
+// slices of CPU time below which a thread counts as asleep: looks of those who wait cost a little.
+const asleep = 20
+
+// Look takes a sample; gap is how long a thread's way from its last event to the end of the next one took in the recording.
+func (w *Watchdog) Look(now time.Time, s *State, x Sample, gap func(uid uint32) time.Duration) Verdict {
+	if !w.begun || x.Paused || w.last.Paused || x.Events != w.events {
+		w.begun, w.events, w.since, w.first, w.idle, w.last = true, x.Events, now, x, now, x
+		return Goes
+	}
+	busy := x.Other-w.last.Other > now.Sub(w.idle)/asleep
+	waits, alive := false, false
+	for i := range s.Threads {
+		st := &s.Threads[i]
+		if st.State == cabi.TurnWaits {
+			waits = true
+		}
+		if st.State != cabi.TurnRuns {
+			continue
+		}
+		cpu, there := x.CPU[st.UID]
+		if !there {
+			continue
+		}
+		alive = true
+		if cpu-w.last.CPU[st.UID] > now.Sub(w.idle)/asleep {
+			busy = true
+		}
+		if used := cpu - w.first.CPU[st.UID]; used > w.Spin && used > 10*gap(st.UID) {
+			w.UID = st.UID
+			return Spins
+		}
+	}
+	if busy {
+		w.idle, w.last = now, x
+		return Goes
+	}
+	idle := now.Sub(w.idle)
+	if !waits && !alive && x.Foreign == 0 && idle > w.Idle/10 {
+		return Done
+	}
+	if idle <= w.Idle {
+		return Goes
+	}
+	if x.Foreign > 0 || w.Loose {
+		for i := range s.Threads {
+			if s.Threads[i].State == cabi.TurnRuns && idle <= 2*gap(s.Threads[i].UID) {
+				return Goes
+			}
+		}
+	}
+	return Stands
+}
+
+// Gap is how long a thread's way from its last event to the end of the next one took in the recording.
+func (s *State) Gap(t *trace.Trace, uid uint32) time.Duration {
+	th := t.ThreadByUID(uid)
+	if th == nil {
+		return 0
+	}
+	a := lookAt(t, th, s.eventOf(th), 0)
+	if !a.found || a.rec.End < a.after {
+		return 0
+	}
+	return time.Duration(t.Clock.NS(a.rec.End - a.after))
+}
+
+// Stall reports a world in which nothing moves: the thread that ended early, or asks for more, where there is one; else
+// the cycle of those who wait.
+func (s *State) Stall(t *trace.Trace, o *Outside, there map[uint32]time.Duration) *Difference {
+	if d := s.Missing(t, o, there, false); d != nil {
+		return d
+	}
+	if d := s.more(t, o); d != nil {
+		return d
+	}
+	d := &Difference{What: WhatStall}
+	waits, sv := s.waits(t, nil)
+	for _, w := range waits {
+		d.Standing = append(d.Standing, w.standing(t))
+		if w.need != nil {
+			d.Held = append(d.Held, w.need.held(t, w.at.rec.Row)...)
+		}
+	}
+	var closed bool
+	d.Cycle, closed = s.cycle(t, waits)
+	d.Headline = "nothing can move"
+	if len(d.Cycle) > 0 {
+		d.Headline += ": " + d.Cycle[0]
+		if closed && len(d.Cycle) > 1 {
+			d.Headline = fmt.Sprintf("nothing can move: %d threads wait for one another: %s", len(d.Cycle), d.Cycle[0])
+		}
+	}
+	th := s.headOf(t, waits, d.Cycle)
+	a := &at{end: true}
+	if th != nil {
+		s.place(d, t, th)
+		d.Event = s.eventOf(th)
+		d.Call = CallName(s.Threads[th.UID].Call)
+		a = lookAt(t, th, d.Event, lastEvents)
+		d.Expected, d.Last = a.line, a.last
+	}
+	d.Causes = s.causes(t, o, d, th, a, sv)
+	if closed {
+		d.Causes = append([]Cause{{"the recorded order cannot be kept", "the places that these threads wait for come only after places that others of them wait for"}}, d.Causes...)
+	}
+	return d
+}
+
+// headOf is the thread that the cycle begins with.
+func (s *State) headOf(t *trace.Trace, waits []*wait, cycle []string) *trace.Thread {
+	for _, w := range waits {
+		if len(cycle) > 0 && w.why != "" && w.line() == cycle[0] {
+			return w.th
+		}
+	}
+	for _, w := range waits {
+		if w.st.State == cabi.TurnRuns || w.st.State == cabi.TurnWaits {
+			return w.th
+		}
+	}
+	return nil
+}
+
+// Spin reports a thread that runs and comes to no event.
+func (s *State) Spin(t *trace.Trace, o *Outside, uid uint32, used, gap time.Duration) *Difference {
+	d := &Difference{What: WhatSpin}
+	th := t.ThreadByUID(uid)
+	a := &at{end: true}
+	if th != nil {
+		s.place(d, t, th)
+		d.Event = s.eventOf(th)
+		a = lookAt(t, th, d.Event, lastEvents)
+		d.Expected, d.Last = a.line, a.last
+		if a.found && a.rec.PC != 0 {
+			d.ExpectedSite = site(th.Proc, a.rec.PC, o)
+		}
+	}
+	round := func(t time.Duration) time.Duration { return t.Round(10 * time.Millisecond) }
+	where := "between two calls"
+	if s.Threads[uid].Call != 0 {
+		d.Call = CallName(s.Threads[uid].Call)
+		where = "in " + d.Call
+	}
+	d.Headline = fmt.Sprintf("thread %s has run for %v of CPU time before its event %d, %s; the recorded run took %v", d.Thread, round(used), d.Event, where, gap.Round(time.Microsecond))
+	d.Detail = where
+	sv := s.standing(d, t, a)
+	d.Causes = s.causes(t, o, d, th, a, sv)
+	return d
+}
+
+// more reports a thread that asks for more than the trace has, in a process that the trace says has ended otherwise.
+func (s *State) more(t *trace.Trace, o *Outside) *Difference {
+	for i := range s.Threads {
+		st := &s.Threads[i]
+		th := t.ThreadByUID(st.UID)
+		if st.State != cabi.TurnEnd || th == nil {
+			continue
+		}
+		for j := range s.Threads {
+			x := &s.Threads[j]
+			if x.UID != 0 && x.Proc == st.Proc && (x.State == cabi.TurnRuns || x.State == cabi.TurnWaits || x.State == cabi.TurnNone) {
+				th = nil // those may still end it
+				break
+			}
+		}
+		if th == nil {
+			continue
+		}
+		d := &Difference{What: "more", Event: st.Event, Call: CallName(st.Call), Came: CallName(st.Call), Expected: "the end of the thread"}
+		s.place(d, t, th)
+		d.Detail = "expected the end of the thread, got " + d.Call
+		d.Headline = fmt.Sprintf("thread %s, event %d: %s", d.Thread, d.Event, d.Detail)
+		a := lookAt(t, th, st.Event, lastEvents)
+		d.Last = a.last
+		sv := s.standing(d, t, a)
+		d.Causes = s.causes(t, o, d, th, a, sv)
+		return d
+	}
+	return nil
+}
+
+// Missing reports the first thread that ended before all of its events were asked for, or never came to be; nil when
+// there is none. While the world stands, those that are there (or could still come) are not counted.
+func (s *State) Missing(t *trace.Trace, o *Outside, there map[uint32]time.Duration, over bool) *Difference {
+	var th *trace.Thread
+	var first *at
+	for _, x := range t.Threads {
+		if int(x.UID) >= len(s.Threads) {
+			continue
+		}
+		is := &s.Threads[x.UID]
+		if is.State == cabi.TurnEnd || is.State == cabi.TurnOver && is.Left == 0 {
+			continue
+		}
+		if !over {
+			_, here := there[x.UID]
+			if here && is.State != cabi.TurnOver || is.State == cabi.TurnNone {
+				continue
+			}
+		}
+		a := lookAt(t, x, is.Event, lastEvents)
+		if !a.found {
+			continue
+		}
+		if first == nil || a.rec.Begin < first.rec.Begin {
+			th, first = x, a
+		}
+	}
+	if th == nil {
+		return nil
+	}
+	is := &s.Threads[th.UID]
+	d := &Difference{What: WhatLess, Event: is.Event, Expected: first.line, Last: first.last, Call: trace.CallName(uint64(first.rec.Call))}
+	s.place(d, t, th)
+	name := d.Call
+	switch is.State {
+	case cabi.TurnNone:
+		d.Detail = "the thread never came to be; expected " + name
+	case cabi.TurnOver:
+		d.Detail = "the thread ended; expected " + name
+	default:
+		d.Detail = "its process ended; expected " + name
+	}
+	if first.rec.PC != 0 {
+		d.ExpectedSite = site(th.Proc, first.rec.PC, o)
+	}
+	d.Headline = fmt.Sprintf("thread %s, event %d: %s", d.Thread, d.Event, d.Detail)
+	sv := s.standing(d, t, first)
+	d.Causes = s.causes(t, o, d, th, first, sv)
+	return d
+}
+
+// Status compares how the run ended with how the recorded one did; nil when alike. code is -1 when a signal ended it.
+func (s *State) Status(t *trace.Trace, o *Outside, code int, signal string) *Difference {
+	e := t.Meta.Ended
+	if e == nil {
+		return nil
+	}
+	was, is := "", fmt.Sprintf("exit status %d", code)
+	if code < 0 {
+		is = signal
+	}
+	switch {
+	case e.Signal != "":
+		was = e.Signal
+	case e.How == "exit" || e.How == "quick":
+		was = fmt.Sprintf("exit status %d", uint8(e.Status))
+	case e.How == "abort":
+		was = "SIGABRT"
+	default:
+		return nil
+	}
+	if was == is {
+		return nil
+	}
+	d := &Difference{What: WhatStatus, Expected: was, Came: is, Detail: fmt.Sprintf("the program ended with %s, the recorded one with %s", is, was)}
+	d.Headline = d.Detail
+	var th *trace.Thread
+	if len(t.Threads) > 0 {
+		th = t.Threads[0]
+		s.place(d, t, th)
+		d.Event = s.eventOf(th)
+	}
+	a := &at{end: true}
+	if th != nil {
+		a.last = lookAt(t, th, d.Event, lastEvents).last
+		d.Last = a.last
+	}
+	sv := s.standing(d, t, a)
+	d.Causes = s.causes(t, o, d, th, a, sv)
+	return d
+}
