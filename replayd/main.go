@@ -49,8 +49,13 @@ Exit status: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 				re.args = args
 				ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 				defer stop()
+				if re.stall <= 0 {
+					return &usageError{exitUsage, fmt.Errorf("--stall wants a time, as 10s")}
+				}
 				status, err := re.run(ctx)
-				if err != nil {
+				if re.json {
+					re.tell(status, err)
+				} else if err != nil {
 					fmt.Fprintln(os.Stderr, "replayd:", err)
 				}
 				os.Exit(status)
@@ -61,6 +66,8 @@ Exit status: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	c.Flags().StringVar(&re.trace, "trace", "", "re-execute the run of this trace")
 	c.Flags().BoolVar(&re.realtime, "realtime", false, "sleeps take their time")
 	c.Flags().StringVar(&re.writes, "writes", "", "a directory for what the program writes, or `real`; otherwise it is removed at the end")
+	c.Flags().DurationVar(&re.stall, "stall", stallSpin, "CPU `time` that a thread may use without any event, where the recorded run took less than a tenth of it")
+	c.Flags().BoolVar(&re.json, "json", false, "print one JSON object about the re-execution on stderr at the end")
 	c.Flags().SetInterspersed(false)
 	flagError := func(code int) func(*cobra.Command, error) error {
 		return func(_ *cobra.Command, err error) error { return &usageError{code, err} }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -28,6 +29,8 @@ type reexec struct {
 	args     []string
 	realtime bool
 	writes   string // inside.Spec.Writes
+	stall    time.Duration
+	json     bool
 
 	t     *trace.Trace
 	dir   string // where the stream files are
@@ -35,11 +38,19 @@ type reexec struct {
 	cwd   string
 	index *os.File
 	world *inside.World
-	err   error // of the world
+	err   error    // of the world
+	env   []string // given to the program; nil: the recorded one
+
+	result replay.Result
 }
 
-// stallAfter is how long nothing may happen in a world in which every thread waits.
-const stallAfter = 3 * time.Second
+// Of the watchdog: how long nothing may happen in a world in which every thread waits, how much CPU time a thread may use
+// without an event (--stall), and how often it looks.
+const (
+	stallAfter = 3 * time.Second
+	stallSpin  = 10 * time.Second
+	lookEvery  = 250 * time.Millisecond
+)
 
 // standsAfter is how long nothing may happen in a world whose recorded run was ended from outside, once it is where that was.
 const standsAfter = 100 * time.Millisecond
@@ -151,6 +162,7 @@ func (r *reexec) start(ctx context.Context) error {
 	given := again.Env
 	if again.Limits == nil { // of an early version: the trace has the variables' names alone
 		given = os.Environ()
+		r.env = given
 	} else if lost > 0 {
 		fmt.Fprintf(os.Stderr, "replayd: %d variables of the environment were too long for the trace: the program starts without them\n", lost)
 	}
@@ -206,13 +218,17 @@ func (r *reexec) start(ctx context.Context) error {
 	return nil
 }
 
-// state reads the index as it is now.
+// state reads the index as it is now, up to where the threads stand.
 func (r *reexec) state() (*replay.State, error) {
-	st, err := r.index.Stat()
+	b := make([]byte, replay.HeadSize)
+	if _, err := r.index.ReadAt(b, 0); err != nil {
+		return nil, err
+	}
+	n, err := replay.Prefix(b)
 	if err != nil {
 		return nil, err
 	}
-	b := make([]byte, st.Size())
+	b = make([]byte, n)
 	if _, err := r.index.ReadAt(b, 0); err != nil {
 		return nil, err
 	}
@@ -247,12 +263,11 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 	ended := r.ended()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	var before uint64
-	since := time.Now()
+	dog := &replay.Watchdog{Idle: stallAfter, Spin: r.stall, Loose: r.realtime}
+	var events, eventsAtEnd uint64
+	looked, lookedAtEnd := time.Now(), time.Now()
 	killed := replay.Killed(r.t)
 	var end replay.Ending
-	var events uint64 // at the last look for the end
-	looked := time.Now()
 	for {
 		select {
 		case status := <-ended:
@@ -265,42 +280,64 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 			if err != nil {
 				return run.StatusOurs, err
 			}
-			return run.StatusOurs, errors.New("interrupted: " + s.Stall(r.t))
+			r.count(s)
+			return run.StatusOurs, errors.New("interrupted; " + s.Where(r.t))
 		case <-tick.C:
 		}
 		if r.reported() {
+			s, err := r.state()
+			if err != nil {
+				return run.StatusOurs, err
+			}
+			d := s.Differ(r.t, r.outside(s))
 			r.world.Kill()
-			return r.verdict(<-ended)
+			<-ended
+			return r.differs(s, d)
 		}
-		if killed != 0 && time.Since(looked) >= standsAfter {
-			looked = time.Now()
+		if killed != 0 && time.Since(lookedAtEnd) >= standsAfter {
+			lookedAtEnd = time.Now()
 			s, err := r.state()
 			if err != nil {
 				return run.StatusOurs, err
 			}
 			n := s.Events()
-			if reached, deadlock := end.Reached(s, r.t); reached && n == events {
+			if reached, deadlock := end.Reached(s, r.t); reached && n == eventsAtEnd {
 				r.world.Kill()
 				<-ended
 				return r.stood(killed, deadlock)
 			}
-			events = n
+			eventsAtEnd = n
 		}
-		if time.Since(since) < stallAfter {
+		if time.Since(looked) < lookEvery {
 			continue
 		}
+		looked = time.Now()
 		s, err := r.state()
 		if err != nil {
 			return run.StatusOurs, err
 		}
-		if n := s.Events(); n != before || !s.AllWait() {
-			before = n
-			since = time.Now()
+		if n := s.Events(); n != events {
+			events = n
+			dog.Moved()
 			continue
 		}
-		r.world.Kill()
-		<-ended
-		return run.StatusOurs, errors.New("stalled: " + s.Stall(r.t))
+		c := r.crowd(s)
+		switch dog.Look(looked, s, c.sample, func(uid uint32) time.Duration { return s.Gap(r.t, uid) }) {
+		case replay.Goes:
+		case replay.Spins:
+			d := s.Spin(r.t, r.outside(s), dog.UID, dog.Used(c.sample, dog.UID), s.Gap(r.t, dog.UID))
+			r.world.Kill()
+			<-ended
+			return r.differs(s, d)
+		case replay.Stands:
+			if r.reported() {
+				continue
+			}
+			d := s.Stall(r.t, r.outside(s), c.sample.CPU)
+			r.world.Kill()
+			<-ended
+			return r.differs(s, d)
+		}
 	}
 }
 
@@ -314,11 +351,26 @@ func (r *reexec) stood(sig syscall.Signal, deadlock bool) (int, error) {
 	if deadlock {
 		how = "deadlocked as recorded"
 	}
-	fmt.Fprintf(os.Stderr, "replayd: %s; ended as that was, by %s\n", how, r.t.Meta.Ended.Signal)
+	r.result.Stood = how
+	if !r.json {
+		fmt.Fprintf(os.Stderr, "replayd: %s; ended as that was, by %s\n", how, r.t.Meta.Ended.Signal)
+	}
 	if r.t.Meta.Ended.TimedOut {
 		return run.StatusTimeout, nil
 	}
 	return status, nil
+}
+
+func (r *reexec) count(s *replay.State) {
+	r.result.Events, r.result.Threads, r.result.Processes = s.Events(), len(r.t.Threads), len(r.t.Procs)
+	r.result.Signals, r.result.Pids = s.Head.Signals, s.Head.Pids
+}
+
+// differs ends a re-execution with what was different.
+func (r *reexec) differs(s *replay.State, d *replay.Difference) (int, error) {
+	r.count(s)
+	r.result.Difference = d
+	return run.StatusOurs, errors.New(d.Text())
 }
 
 // verdict says how it went once all processes are gone.
@@ -327,15 +379,35 @@ func (r *reexec) verdict(status inside.Status) (int, error) {
 	if err != nil {
 		return run.StatusOurs, err
 	}
+	o := r.outside(s)
 	if s.Head.Diverged != 0 {
-		return run.StatusOurs, errors.New(s.Report(r.t))
+		return r.differs(s, s.Differ(r.t, o))
 	}
-	if less := s.Missing(r.t); less != "" {
-		return run.StatusOurs, errors.New(less)
+	if d := s.Missing(r.t, o, nil, true); d != nil {
+		return r.differs(s, d)
+	}
+	if d := s.Status(r.t, o, status.Code, trace.SignalName(uint64(status.Signal))); d != nil {
+		return r.differs(s, d)
+	}
+	r.count(s)
+	r.result.Identical = true
+	if r.json {
+		return status.Exit(), nil
 	}
 	if n := s.Head.Missed; n > 0 {
 		fmt.Fprintf(os.Stderr, "replayd: %d turns were taken late, their calls got lost: please report it\n", n)
 	}
 	fmt.Fprintf(os.Stderr, "replayd: identical: %d events, %d threads, %d processes\n", s.Events(), len(r.t.Threads), len(r.t.Procs))
 	return status.Exit(), nil
+}
+
+// tell prints the result for programs.
+func (r *reexec) tell(status int, err error) {
+	r.result.Status = status
+	if err != nil && r.result.Difference == nil {
+		r.result.Error = trace.Clean(err.Error())
+	}
+	e := json.NewEncoder(os.Stderr)
+	e.SetEscapeHTML(false)
+	e.Encode(&r.result)
 }

@@ -422,6 +422,9 @@ func (w *World) Forward(fromTerminal func(os.Signal) bool) {
 	}()
 }
 
+// Stage is the process, as seen from outside, below which all others of the world are.
+func (w *World) Stage() int { return w.cmd.Process.Pid }
+
 // Kill ends all processes of the world. It may be called at any time.
 func (w *World) Kill() { w.cmd.Process.Kill() }
 

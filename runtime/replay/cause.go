@@ -28,11 +28,12 @@ func (s *State) causes(t *trace.Trace, o *Outside, d *Difference, th *trace.Thre
 		add("the trace is damaged", "%s", why)
 	}
 	byFile := s.fileCause(t, o, d, th, a, add)
-	others := programCause(t, o, th, add)
+	programCause(t, o, th, add)
 	if len(o.Args) > 0 && !slices.Equal(o.Args, t.Meta.Command) {
 		add("other arguments", "the program was started as %s, the trace is of %s", words(o.Args), words(t.Meta.Command))
 	}
 	environmentCause(t, o, add)
+	other := len(c) > 0 // the program was given something else
 	if l := t.Meta.Options.Level; l != "" && l != "full" {
 		add("not all was recorded", "the run was recorded at level %s: inputs of other classes are those of now", l)
 	}
@@ -43,7 +44,7 @@ func (s *State) causes(t *trace.Trace, o *Outside, d *Difference, th *trace.Thre
 	if s.Head.Signals > 0 && !byFile {
 		add("a signal came elsewhere", "%d signals that came between two calls in the recording came right before the second", s.Head.Signals)
 	}
-	if !byFile && !others {
+	if !other {
 		s.guardCause(t, d, th, a, add)
 	}
 	if t.Meta.Start != nil && !t.Meta.Start.SameAddresses() && !byFile {
@@ -93,11 +94,10 @@ func (s *State) fileCause(t *trace.Trace, o *Outside, d *Difference, th *trace.T
 }
 
 // programCause compares what was mapped with what lies there now.
-func programCause(t *trace.Trace, o *Outside, th *trace.Thread, add func(string, string, ...any)) bool {
+func programCause(t *trace.Trace, o *Outside, th *trace.Thread, add func(string, string, ...any)) {
 	if o.BuildID == nil {
-		return false
+		return
 	}
-	found := false
 	seen := map[string]bool{}
 	procs := t.Procs
 	if th != nil {
@@ -110,11 +110,10 @@ func programCause(t *trace.Trace, o *Outside, th *trace.Thread, add func(string,
 			}
 			seen[m.Path] = true
 			if len(seen) > 256 {
-				return found
+				return
 			}
 			now := o.BuildID(m.Path)
 			if !bytes.Equal(now, m.BuildID) {
-				found = true
 				if now == nil {
 					add("another program", "%s was recorded with build id %x; it has none now", m.Path, m.BuildID)
 				} else {
@@ -123,7 +122,6 @@ func programCause(t *trace.Trace, o *Outside, th *trace.Thread, add func(string,
 			}
 		}
 	}
-	return found
 }
 
 func words(args []string) string {
@@ -187,7 +185,8 @@ func unseenCause(t *trace.Trace, sv *survey, add func(string, string, ...any)) {
 	if c == nil {
 		return
 	}
-	if c.ReadSeen < c.ReadBytes && c.NoExit == 0 {
+	const loader = 64 << 10 // what starting a program reads by itself, at most
+	if c.NoExit == 0 && c.ReadSeen+loader*uint64(len(t.Procs)) < c.ReadBytes {
 		add("calls that are not seen", "the events explain %d of %d bytes that the kernel has counted as read", c.ReadSeen, c.ReadBytes)
 	}
 }

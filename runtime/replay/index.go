@@ -89,7 +89,23 @@ type State struct {
 	Threads []cabi.ReplayThread // by UID
 }
 
-// Parse reads what a re-execution has written into its index.
+// HeadSize is how long the head of an index is.
+var HeadSize = binary.Size(cabi.Replay{})
+
+// Prefix is how much of an index Parse needs, by its head.
+func Prefix(head []byte) (uint64, error) {
+	var h cabi.Replay
+	if _, err := binary.Decode(head, binary.LittleEndian, &h); err != nil {
+		return 0, err
+	}
+	n := h.ThreadsAt + uint64(h.Threads)*uint64(binary.Size(cabi.ReplayThread{}))
+	if h.Magic != cabi.ReplayMagic || h.Threads > 1<<24+1 || h.ThreadsAt > 1<<20 || n > h.Size {
+		return 0, fmt.Errorf("the index of the re-execution is damaged")
+	}
+	return n, nil
+}
+
+// Parse reads what a re-execution has written into its index, of which b is the start (see Prefix).
 func Parse(b []byte) (*State, error) {
 	var s State
 	if _, err := binary.Decode(b, binary.LittleEndian, &s.Head); err != nil {

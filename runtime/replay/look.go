@@ -26,7 +26,7 @@ type at struct {
 	hash  []byte
 	last  []string
 	after uint64 // ticks: when the event before it ended
-	end   bool // the thread has no such event: its part of the trace ends before
+	end   bool   // the thread has no such event: its part of the trace ends before
 }
 
 func clip(s string) string {

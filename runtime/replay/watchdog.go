@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"prophet/cabi"
@@ -20,12 +21,11 @@ type Sample struct {
 // Verdict of a Watchdog.
 type Verdict int
 
-// A world goes on, nothing in it can move, a thread runs and comes to no event, or all has come that the trace has.
+// A world goes on, nothing in it can move, or a thread runs and comes to no event.
 const (
 	Goes Verdict = iota
 	Stands
 	Spins
-	Done
 )
 
 // Watchdog tells a world in which nothing can move, or that runs in circles, from one that takes its time. It asks for
@@ -35,22 +35,23 @@ type Watchdog struct {
 	Spin  time.Duration // how much CPU time a thread may use without any event in the world
 	Loose bool          // calls take their time: sleeps are real
 
-	begun  bool
-	events uint64
-	since  time.Time
-	first  Sample // at since
-	idle   time.Time
-	last   Sample
-	UID    uint32 // the thread that Spins is about
+	begun bool
+	first Sample // since the last event
+	idle  time.Time
+	last  Sample
+	UID   uint32 // the thread that Spins is about
 }
 
 // slices of CPU time below which a thread counts as asleep: looks of those who wait cost a little.
 const asleep = 20
 
+// Moved says that there was an event: it begins anew at the next sample.
+func (w *Watchdog) Moved() { w.begun = false }
+
 // Look takes a sample; gap is how long a thread's way from its last event to the end of the next one took in the recording.
 func (w *Watchdog) Look(now time.Time, s *State, x Sample, gap func(uid uint32) time.Duration) Verdict {
-	if !w.begun || x.Paused || w.last.Paused || x.Events != w.events {
-		w.begun, w.events, w.since, w.first, w.idle, w.last = true, x.Events, now, x, now, x
+	if !w.begun || x.Paused || w.last.Paused || x.Events != w.first.Events {
+		w.begun, w.first, w.idle, w.last = true, x, now, x
 		return Goes
 	}
 	busy := x.Other-w.last.Other > now.Sub(w.idle)/asleep
@@ -82,7 +83,7 @@ func (w *Watchdog) Look(now time.Time, s *State, x Sample, gap func(uid uint32) 
 	}
 	idle := now.Sub(w.idle)
 	if !waits && !alive && x.Foreign == 0 && idle > w.Idle/10 {
-		return Done
+		return Stands // nobody is left who could do anything
 	}
 	if idle <= w.Idle {
 		return Goes
@@ -96,6 +97,9 @@ func (w *Watchdog) Look(now time.Time, s *State, x Sample, gap func(uid uint32) 
 	}
 	return Stands
 }
+
+// Used is the CPU time that a thread has used since the last event of the world.
+func (w *Watchdog) Used(x Sample, uid uint32) time.Duration { return x.CPU[uid] - w.first.CPU[uid] }
 
 // Gap is how long a thread's way from its last event to the end of the next one took in the recording.
 func (s *State) Gap(t *trace.Trace, uid uint32) time.Duration {
@@ -150,6 +154,21 @@ func (s *State) Stall(t *trace.Trace, o *Outside, there map[uint32]time.Duration
 		d.Causes = append([]Cause{{"the recorded order cannot be kept", "the places that these threads wait for come only after places that others of them wait for"}}, d.Causes...)
 	}
 	return d
+}
+
+// Where says in a line where the threads are.
+func (s *State) Where(t *trace.Trace) string {
+	waits, _ := s.waits(t, nil)
+	var b []string
+	for i, w := range waits {
+		if i == 10 {
+			b = append(b, fmt.Sprintf("and %d more", len(waits)-i))
+			break
+		}
+		st := w.standing(t)
+		b = append(b, "thread "+st.text())
+	}
+	return strings.Join(b, "; ")
 }
 
 // headOf is the thread that the cycle begins with.
