@@ -199,6 +199,16 @@ func look(t *trace.Trace, s *State, needs []*need) *survey {
 	t.Walk(2, func(th *trace.Thread) trace.Visit {
 		done := s.eventOf(th)
 		return func(r *trace.Record) error {
+			if r.Tag == cabi.TagToken {
+				mu.Lock()
+				for _, n := range by[nameOf(cabi.ReplayToken)] {
+					if r.Nums[0] == n.place {
+						n.taker = &taken{th, r.N, "token", r.Nums[0]}
+					}
+				}
+				mu.Unlock()
+				return nil
+			}
 			if r.Tag != trace.TagEvent || r.Row == nil {
 				return nil
 			}

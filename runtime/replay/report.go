@@ -96,8 +96,11 @@ func threadName(t *trace.Trace, uid uint32) string {
 
 // objectName names an object as dump does, with its kind where the row of a call tells.
 func objectName(t *trace.Trace, id uint64, row *trace.Row) string {
-	if id == 0 {
+	switch id {
+	case 0:
 		return "no object"
+	case cabi.ReplayToken:
+		return "the token"
 	}
 	kind := "object"
 	if row != nil && row.Obj != "" {
@@ -216,7 +219,11 @@ func (s *State) Differ(t *trace.Trace, o *Outside) *Difference {
 		}
 		detail = fmt.Sprintf("expected %s, got %s", want, CallName(r.Came))
 	case cabi.DiffersResult:
-		detail = fmt.Sprintf("%s: expected result %d, got %d", CallName(r.Came), int64(r.WantV), int64(r.CameV))
+		call := uint16(r.Came)
+		detail = fmt.Sprintf("%s: expected result %s, got %s", CallName(r.Came), trace.ResultText(call, int64(r.WantV)), trace.ResultText(call, int64(r.CameV)))
+		if text != "" {
+			detail += fmt.Sprintf(", of \"%s\"", text)
+		}
 	case cabi.DiffersField:
 		name := "number " + text
 		if row != nil && len(text) == 1 && text[0] >= '1' && text[0] <= '3' && row.F[text[0]-'1'] != "" {

@@ -105,6 +105,8 @@ func (s *State) waits(t *trace.Trace, needs []*need) ([]*wait, *survey) {
 		}
 		n := &need{obj: nameOf(st.Object), proc: th.Proc.Number, epoch: -1}
 		switch {
+		case st.Object == cabi.ReplayToken:
+			n.place = st.Turn - min(st.Turn, st.At)
 		case !w.at.found:
 		case w.at.rec.Seq != 0 && st.At == 0:
 			n.place = w.at.rec.Seq - 1
