@@ -18,7 +18,7 @@ type Result struct {
 	Processes  int         `json:"processes"`
 	Signals    uint32      `json:"signals_between_calls"`
 	Pids       uint32      `json:"pids_translated"`
-	Status     int         `json:"status"` // exit status of replayd
+	Status     int         `json:"status"`          // exit status of replayd
 	Stood      string      `json:"stood,omitempty"` // the recorded run was ended from outside, and this one stood there, too
 	Error      string      `json:"error,omitempty"`
 	Difference *Difference `json:"difference,omitempty"`
