@@ -194,7 +194,7 @@ func (r *reexec) start(ctx context.Context) error {
 	env = append(env, "LD_PRELOAD="+preload, "PROPHET_TRACE="+filepath.Join(r.work, "run.prophet"),
 		"PROPHET_OPTIONS=level="+level+serial+",replay="+filepath.Join(r.work, "index")+",pids="+pids)
 	s := inside.Spec{Path: exe, Argv: r.args, Env: env, Dir: r.cwd, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Pids: pids,
-		Share: []string{r.work, r.dir, shm.Dir(), filepath.Dir(lib)}, Writes: r.writes, Limits: again.Limits}
+		Share: []string{r.work, r.dir, shm.Dir()}, Writes: r.writes, Limits: again.Limits}
 	for _, p := range r.t.Procs {
 		if p.How == cabi.ProcRoot {
 			s.PID = int(p.PID)

@@ -1,9 +1,13 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -18,6 +22,46 @@ func again(t *testing.T, c Cmd, rec Run, n int) {
 		if t.Failed() {
 			t.Fatalf("re-execution %d of %d", i+1, n)
 		}
+	}
+}
+
+// Nothing that a re-execution writes stays, wherever the library lies: a directory that was shared because the library lay
+// in it let writes through.
+func TestReplayWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"libprophet.so", "replayd", "prophet"} {
+		data, err := os.ReadFile(built(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work := filepath.Join(dir, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run := func(argv ...string) string {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir = work
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", argv, err, out)
+		}
+		return string(out)
+	}
+	program := []string{"sh", "-c", "echo written > f; cat f; mkdir d; echo more > d/g"}
+	run(append([]string{"../prophet", "record", "-q", "-o", "../t.prophet", "--"}, program...)...)
+	if err := errors.Join(os.Remove(filepath.Join(work, "f")), os.RemoveAll(filepath.Join(work, "d"))); err != nil {
+		t.Fatal(err)
+	}
+	if out := run(append([]string{"../replayd", "--trace", "../t.prophet", "--"}, program...)...); !strings.Contains(out, "identical") {
+		t.Error(out)
+	}
+	list, err := os.ReadDir(work)
+	if err != nil || len(list) > 0 {
+		t.Errorf("left outside: %v, %v", list, err)
 	}
 }
 
