@@ -155,6 +155,8 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 	struct thr *t;
 	if (unlikely(shim_ctl.pause) && shim_hidden_signal(sig, a->info ? si : 0))
 		return;
+	if (unlikely(shim_ctl.serial) && a->info && shim_serial_stopped(sig, si, context))
+		return;
 	if (unlikely(shim_index != 0) && (t = current()) && !shim_re_signal(t, sig))
 		return; /* it came from outside; the trace's come when the trace says */
 	t = enter(sig, a->info ? si : 0, context, frame);
@@ -251,7 +253,7 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 		shim_timers_guarded();
 	if (r == 0 && old) {
 		a = action_of(sig, was.sa_sigaction);
-		if (shim_timers_guard((const void *)was.sa_sigaction))
+		if (shim_timers_guard((const void *)was.sa_sigaction) || shim_serial_guard((const void *)was.sa_sigaction))
 			shim_zero(&was, sizeof was); /* SIG_DFL */
 		if (a) {
 			was.sa_sigaction = a->fn;
@@ -308,6 +310,8 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 	a = r == SIG_ERR ? 0 : action_of(sig, as_full(r));
 	if (a)
 		r = as_plain(a->fn);
+	if (r != SIG_ERR && shim_serial_guard((const void *)(u64)r))
+		r = SIG_DFL;
 	if (sig == SIGCONT && r != SIG_ERR) {
 		if (shim_timers_guard((const void *)(u64)r))
 			r = SIG_DFL;

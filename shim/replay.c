@@ -260,6 +260,8 @@ void shim_re_ending(struct thr *t)
 {
 	while (shim_re_found_done(shim_expect(&t->re->ex)))
 		shim_re_pass(t);
+	while (shim_token_here(t))
+		;
 	look_left(t);
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
 }
@@ -388,7 +390,7 @@ static void turn_over(struct thr *t)
 	struct expects *q = &t->re->ex;
 	struct expect *x, *next;
 	while (t->re->turn && (x = shim_expect(q))->kind != EXPECT_EVENT) {
-		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT)
+		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK)
 			shim_expect_drop(q);
 		else if (x->kind == EXPECT_SIGNAL && !x->call && (!(next = shim_expect_at(q, 1)) || next->kind != EXPECT_TOKEN))
 			deliver(t, x);
@@ -405,6 +407,12 @@ static NOINLINE void call_differs(struct ev *e, const struct expect *x, u32 what
 	re->came = e;
 	re->whole = whole;
 	shim_re_differs(e->t, x, what, e->call, 0, 0, "");
+}
+
+/* The routine takes the token that comes next. */
+static int runs_routine(u32 call)
+{
+	return call == CALL_pthread_once || call == CALL___pthread_once || call == CALL_call_once;
 }
 
 int shim_re_begin(struct ev *e)
@@ -433,6 +441,10 @@ int shim_re_begin(struct ev *e)
 		}
 		if (x->kind == EXPECT_EXIT && x->f1 != PROPHET_ExitExec && re->th->state != PROPHET_TurnOver)
 			call_differs(e, x, PROPHET_DiffersMore, 0);
+		if (x->kind == EXPECT_TOKEN && !runs_routine(e->call)) { /* it was pre-empted before it came here */
+			shim_token_here(t);
+			continue;
+		}
 		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT || (x->kind == EXPECT_LEFT && x->call != e->call)) {
 			shim_expect_drop(&re->ex);
 			continue;

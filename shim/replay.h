@@ -107,7 +107,7 @@ struct standin {
 	u32 call;
 	int away; /* of the function, from here */
 };
-#define STANDIN_(section, call, f)                              \
+#define STANDIN_(section, call, f)                             \
 	static __typeof__(f) f __attribute__((used));          \
 	__asm__(".pushsection " #section ",\"a\"\n.balign 4\n" \
 		".long " #call "\n.long " #f " - .\n.popsection\n");

@@ -6,6 +6,7 @@
 #include "token.h"
 #include <errno.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <time.h>
 
 #define LOOK_NS 100000 /* a waiter looks first after this time whether the holder is dead, then after longer ones up to */
@@ -36,25 +37,112 @@ void shim_serial_give(void)
 		sys(SYS_futex, &shim_ctl.turn, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
-/* Whether a thread, of any process, is waiting for something. */
-int shim_sleeps(u32 tid)
+/* Reads a file of /proc/TID, of a thread of any process; its length. */
+static long about(u32 tid, const char *name, char *b, u64 room)
 {
-	char b[512], at[32];
+	char at[40];
 	struct text t;
-	long fd, r, i;
+	long fd, r;
 	shim_text(&t, at, sizeof at);
 	shim_put(&t, "/proc/");
 	shim_putd(&t, tid);
-	shim_put(&t, "/stat");
+	shim_put(&t, name);
 	fd = sys(SYS_openat, -100, at, 02000000 /* O_RDONLY | O_CLOEXEC */, 0);
 	if (fd < 0)
 		return 0;
-	r = sys(SYS_read, fd, b, sizeof b);
+	r = sys(SYS_read, fd, b, room - 1);
 	sys(SYS_close, fd);
-	for (i = r - 3; i > 0; i--)
+	b[r > 0 ? r : 0] = 0;
+	return r;
+}
+
+/* Whether a thread is waiting for something. */
+int shim_sleeps(u32 tid)
+{
+	char b[512];
+	long i;
+	for (i = about(tid, "/stat", b, sizeof b) - 3; i > 0; i--)
 		if (b[i] == ')')
 			return b[i + 2] == 'S' || b[i + 2] == 'T' || b[i + 2] == 't' || b[i + 2] == 'Z' || b[i + 2] == 'X';
 	return 0;
+}
+
+/* The number in a line of /proc/TID/status. */
+static u64 line(const char *b, const char *name, u32 base)
+{
+	u64 v = 0;
+	const char *p;
+	for (p = b; *p; p++)
+		if (p[-1] == '\n' && shim_starts(p, name)) {
+			for (p += shim_len(name); *p == '\t' || *p == ' '; p++)
+				;
+			for (; *p && *p != '\n'; p++)
+				v = v * base + (u64)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
+			return v;
+		}
+	return 0;
+}
+
+#define STOP 64 /* the signal that asks a thread to wait for its turn; what it says: */
+#define STOP_VALUE 0x70726f70
+
+static int is_stop(const siginfo_t *si)
+{
+	return si && si->si_code == SI_QUEUE && si->si_value.sival_int == STOP_VALUE;
+}
+
+void shim_serial_stop(u32 tid)
+{
+	const u64 bit = 1ull << (STOP - 1);
+	char room[4097], *b = room + 1;
+	siginfo_t si;
+	room[0] = '\n';
+	if (!tid || about(tid, "/status", b, sizeof room - 1) <= 0 || line(b, "SigBlk:", 16) & bit || !(line(b, "SigCgt:", 16) & bit))
+		return;
+	shim_zero(&si, sizeof si);
+	si.si_signo = STOP;
+	si.si_code = SI_QUEUE;
+	si.si_pid = (int)sys(SYS_getpid);
+	si.si_value.sival_int = STOP_VALUE;
+	sys(SYS_rt_tgsigqueueinfo, line(b, "Tgid:", 10), tid, STOP, &si);
+}
+
+extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
+
+/* The thread was spinning, or slept: it goes on when the token is its own again. One that is in an event by now takes it at the end of that. */
+int shim_serial_stopped(int sig, const void *info, const void *context)
+{
+	const siginfo_t *si = info;
+	struct thr *t = shim_self.thr;
+	u64 pc = SHIM_CONTEXT_PC(context);
+	if (likely(sig != STOP) || !shim_ctl.serial || !is_stop(si))
+		return 0;
+	if (t && t->begun && shim_wiped->alive && !t->slot->call && !t->writing && !shim_in_vfork(t) && !(pc >= (u64)__ehdr_start && pc < (u64)etext))
+		shim_serial_take(1);
+	return 1;
+}
+
+static void stopped(int sig, siginfo_t *si, void *context)
+{
+	int err = errno;
+	shim_serial_stopped(sig, si, context);
+	errno = err;
+}
+
+int shim_serial_guard(const void *handler)
+{
+	return handler == (const void *)(u64)stopped;
+}
+
+void shim_serial_boot(void)
+{
+	struct sigaction a;
+	if (!shim_ctl.serial || REAL(sigaction)(STOP, 0, &a) != 0 || a.sa_handler != SIG_DFL)
+		return;
+	shim_zero(&a, sizeof a);
+	a.sa_sigaction = stopped;
+	a.sa_flags = SA_SIGINFO | SA_RESTART;
+	REAL(sigaction)(STOP, &a, 0);
 }
 
 /* A child that has no stream yet says its turn when it has one: the token is still its own then. */
@@ -130,8 +218,10 @@ u64 shim_serial_take(int here)
 			continue;
 		if (__atomic_compare_exchange_n(&shim_ctl.token, &holder, me, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			__atomic_add_fetch(&shim_ctl.turn, 1, __ATOMIC_RELEASE); /* for who waits: the holder is another */
-			if (how != PROPHET_TokenDead)
+			if (how != PROPHET_TokenDead) {
 				__atomic_add_fetch(&shim_ctl.broken, 1, __ATOMIC_RELAXED);
+				shim_serial_stop(holder);
+			}
 			return took(how, here);
 		}
 		since = 0;

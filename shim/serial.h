@@ -17,7 +17,9 @@
  *
  * A holder that died loses the token; so does one that sleeps in a call that we do not see, or that goes on for a second
  * without an event, and for a tenth of that once it has happened. These last two are marked in the record (TokenSlept,
- * TokenSpun) and counted (Control.Broken): the holder goes on while another runs, up to its next event.
+ * TokenSpun) and counted (Control.Broken). The thread is stopped by a signal, and goes on where it was when the token
+ * comes to it again (TokenHere): so it spins, or asks for a lock of the C library, in turns of its own, and what it waits
+ * for happens in those of others. Where it cannot be stopped it goes on while another runs, up to its next event.
  */
 #ifndef SHIM_SERIAL_H
 #define SHIM_SERIAL_H
@@ -29,5 +31,9 @@ HIDDEN void shim_serial_give(void);
 HIDDEN void shim_serial_next(struct ev *e); /* the end of an event that was made with the token */
 HIDDEN int shim_serial_holds(u32 call);
 HIDDEN int shim_sleeps(u32 tid);
+HIDDEN void shim_serial_boot(void);
+HIDDEN void shim_serial_stop(u32 tid); /* who has lost its turn, but has a processor, waits for the next one */
+HIDDEN int shim_serial_stopped(int sig, const void *info, const void *context); /* 1: the signal was ours */
+HIDDEN int shim_serial_guard(const void *handler); /* is ours */
 
 #endif

@@ -400,8 +400,7 @@ static void await_once(struct expect *x, const void *control)
 	if (!x)
 		return;
 	o = shim_object(t, PROPHET_ObjOnce, control);
-	if (x->obj != o->id) /* of one inside of this one, perhaps */
-		x = shim_re_ahead(x->call, o->id);
+	x = shim_re_ahead(x->call, o->id); /* x may be of one inside of this one, or of one that comes later */
 	if (x && !x->f3)
 		shim_turn(t, x, x->obj, 0, ran_away, o);
 }

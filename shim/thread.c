@@ -330,6 +330,7 @@ int shim_thread_boot(int argc, char **argv)
 	begun(t);
 	modules(t);
 	shim_unblock(&mask);
+	shim_serial_boot();
 	if (shim_ctl.serial)
 		shim_serial_take(1);
 	shim_timers_boot();

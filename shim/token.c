@@ -53,6 +53,17 @@ void shim_token_give(struct thr *t)
 			shim_turn_next(PROPHET_ReplayToken, i);
 }
 
+/* A thread id from shared memory is believed when a thread of this re-execution says that it is its own. */
+static int in_world(u32 tid)
+{
+	const struct replaythread *th = shim_index_threads();
+	u32 i;
+	for (i = 1; i < shim_index->threads; i++)
+		if (th[i].now == tid)
+			return 1;
+	return 0;
+}
+
 /* Until turn n is on, or its holder has lost the one before as it did in the recorded run. */
 static void beside(struct thr *t, u64 n, u32 how)
 {
@@ -68,7 +79,9 @@ static void beside(struct thr *t, u64 n, u32 how)
 			since = since ? since : now;
 			asleep = how == PROPHET_TokenSlept && shim_sleeps(holder) ? asleep + 1 : 0;
 			if ((how == PROPHET_TokenDead ? sys(SYS_tkill, holder, 0) == -ESRCH || now - since > DEATH_NS : now - since > BESIDE_NS) || asleep > 5)
-				__atomic_compare_exchange_n(&shim_index->token, &at, n << TID_BITS, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+				if (__atomic_compare_exchange_n(&shim_index->token, &at, n << TID_BITS, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
+				    how != PROPHET_TokenDead && in_world(holder))
+					shim_serial_stop(holder);
 		}
 		shim_re_nap(t, PROPHET_ReplayToken, n, n - (at >> TID_BITS), &ts);
 	}
