@@ -226,6 +226,7 @@ type ReplaySkip struct {
 type ReplayOutside struct {
 	Dev uint64
 	Ino uint64
+	FD  uint64
 }
 
 // ReplayFd says of one descriptor that a thread makes how many others with its number the process made before, for

@@ -438,10 +438,12 @@ _Static_assert(offsetof(struct replayreport, data) == 2200, "replayreport.Data")
 struct replayoutside {
 	uint64_t dev;
 	uint64_t ino;
+	uint64_t fd;
 };
-_Static_assert(sizeof(struct replayoutside) == 16, "replayoutside");
+_Static_assert(sizeof(struct replayoutside) == 24, "replayoutside");
 _Static_assert(offsetof(struct replayoutside, dev) == 0, "replayoutside.Dev");
 _Static_assert(offsetof(struct replayoutside, ino) == 8, "replayoutside.Ino");
+_Static_assert(offsetof(struct replayoutside, fd) == 16, "replayoutside.FD");
 
 struct replayfd {
 	uint32_t fd;
@@ -491,7 +493,7 @@ struct replay {
 	uint64_t skipsat;
 	uint64_t token;
 };
-_Static_assert(sizeof(struct replay) == 7536, "replay");
+_Static_assert(sizeof(struct replay) == 8048, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -517,11 +519,11 @@ _Static_assert(offsetof(struct replay, dir) == 2376, "replay.Dir");
 _Static_assert(offsetof(struct replay, rooted) == 6472, "replay.Rooted");
 _Static_assert(offsetof(struct replay, outsides) == 6476, "replay.Outsides");
 _Static_assert(offsetof(struct replay, outside) == 6480, "replay.Outside");
-_Static_assert(offsetof(struct replay, fdsat) == 7504, "replay.FdsAt");
-_Static_assert(offsetof(struct replay, fds) == 7512, "replay.Fds");
-_Static_assert(offsetof(struct replay, skips) == 7516, "replay.Skips");
-_Static_assert(offsetof(struct replay, skipsat) == 7520, "replay.SkipsAt");
-_Static_assert(offsetof(struct replay, token) == 7528, "replay.Token");
+_Static_assert(offsetof(struct replay, fdsat) == 8016, "replay.FdsAt");
+_Static_assert(offsetof(struct replay, fds) == 8024, "replay.Fds");
+_Static_assert(offsetof(struct replay, skips) == 8028, "replay.Skips");
+_Static_assert(offsetof(struct replay, skipsat) == 8032, "replay.SkipsAt");
+_Static_assert(offsetof(struct replay, token) == 8040, "replay.Token");
 
 struct replaythread {
 	uint32_t uid;

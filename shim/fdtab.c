@@ -91,10 +91,37 @@ void shim_fd_outside(void)
 	struct stat st;
 	int fd;
 	for (fd = 0; fd < 256 && shim_index->outsides < sizeof shim_index->outside / sizeof *shim_index->outside; fd++)
-		if (!shim_fd_ours(fd) && sys(SYS_fstat, fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-			shim_index->outside[shim_index->outsides].dev = st.st_dev;
-			shim_index->outside[shim_index->outsides++].ino = st.st_ino;
+		if (!shim_fd_ours(fd) && sys(SYS_fstat, fd, &st) == 0) {
+			struct replayoutside *o = &shim_index->outside[shim_index->outsides];
+			o->dev = st.st_dev;
+			o->ino = st.st_ino;
+			o->fd = (u64)fd;
+			shim_index->outsides++;
 		}
+}
+
+static u64 strangers[4];
+
+void shim_fd_strangers(void)
+{
+	struct stat st;
+	u32 i;
+	for (i = 0; i < shim_index->outsides; i++) {
+		const struct replayoutside *o = &shim_index->outside[i];
+		if (o->fd < 256 && sys(SYS_fstat, o->fd, &st) == 0 && st.st_dev == o->dev && st.st_ino == o->ino)
+			strangers[o->fd / 64] |= 1ull << (o->fd % 64);
+	}
+}
+
+int shim_fd_stranger(int fd)
+{
+	return (u32)fd < 256 && __atomic_load_n(&strangers[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1;
+}
+
+void shim_fd_known_now(int fd)
+{
+	if (shim_fd_stranger(fd))
+		__atomic_and_fetch(&strangers[fd / 64], ~(1ull << (fd % 64)), __ATOMIC_RELAXED);
 }
 
 /* A descriptor that we did not see come to be is the first process's, or was handed on by a program of the run: then
@@ -196,6 +223,7 @@ u64 shim_fd_slow(struct thr *t, int fd)
 		return 0;
 	i->flags = 0;
 	classify(i, fd, &st);
+	shim_fd_known_now(fd);
 	shim_text(&s, at, sizeof at);
 	shim_put(&s, "/proc/self/fd/");
 	shim_putd(&s, fd);

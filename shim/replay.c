@@ -38,6 +38,7 @@ int shim_re_boot(const char *index)
 		return r;
 	if (!__atomic_exchange_n(&shim_index->rooted, 1, __ATOMIC_ACQ_REL))
 		shim_fd_outside();
+	shim_fd_strangers();
 	for (s = __start_printed; s < __stop_printed; s++)
 		shim_real_table[s->call] = (u8 *)&s->away + s->away;
 	for (s = __start_standins; s < __stop_standins; s++)

@@ -12,8 +12,6 @@
 #include <sys/resource.h>
 #include <mqueue.h>
 
-#define GRACE 400 /* looks at a number that a close may be about to free */
-
 static u32 *made; /* of each number, how many times this process has made it; a forked child has its own */
 
 static u32 *made_of(i64 fd)
@@ -108,10 +106,14 @@ static int high(void)
 static int move(struct thr *t, int got, int want)
 {
 	int dup = sys(SYS_fcntl, got, F_GETFD, 0) & FD_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD;
-	u32 round = 0, strange = 0;
+	u32 round = 0;
 	long r;
 	if (shim_fd_ours(want))
 		shim_fd_yield(want);
+	if (shim_fd_stranger(want)) { /* inherited, and not in the recording */
+		shim_fd_known_now(want);
+		sys(SYS_close, want);
+	}
 	for (;;) {
 		r = sys(SYS_fcntl, got, dup, want);
 		if (r >= 0 && r != want)
@@ -122,15 +124,8 @@ static int move(struct thr *t, int got, int want)
 			sys(SYS_close, got);
 			got = (int)r;
 		}
-		strange = shim_fd_known(want) ? 0 : strange + 1; /* inherited, and not in the recording */
-		if (strange > GRACE) {
-			r = sys(SYS_dup3, got, want, dup == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0);
-			break;
-		}
 		shim_re_waits(t, shim_fd_known(want));
 		shim_re_pause(t, &round);
-		if (strange && round > 3)
-			round = 3;
 	}
 	if (round)
 		shim_re_goes_on(t);
@@ -148,6 +143,7 @@ int shim_re_fd(int got, i64 want)
 		return got;
 	if (unlikely(got != want))
 		got = move(t, got, (int)want);
+	shim_fd_known_now(got);
 	if ((m = made_of(want)))
 		__atomic_add_fetch(m, 1, __ATOMIC_ACQ_REL);
 	return got;
@@ -225,9 +221,8 @@ STANDIN(signalfd, re_signalfd)
 			return ((int(*) params)shim_true(CALL_##name)) args;               \
 		if (fails(x))                                 \
 			return (int)shim_re_ret(x);           \
-		if (fd == to)                                 \
-			return ((int(*) params)shim_true(CALL_##name)) args;               \
-		shim_ready_gone(to);                          \
+		if (fd != to)                                 \
+			shim_ready_gone(to);                  \
 		shim_re_fd_place(x->ret);                     \
 		r = ((int(*) params)shim_true(CALL_##name)) args;                          \
 		return shim_re_fd(r, r);                      \
@@ -241,6 +236,7 @@ MAKES_AT(dup3, (int fd, int to, int flags), (fd, to, flags))
 	static int re_##name(int fd)       \
 	{                                  \
 		shim_ready_gone(fd);       \
+		shim_fd_known_now(fd);     \
 		return ((int (*)(int))shim_true(CALL_##name))(fd); \
 	}                                  \
 	STANDIN(name, re_##name)

@@ -122,3 +122,23 @@ func TestServerAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestNumbersAgain: threads that make and close descriptors of all kinds get the numbers that they got, whoever comes first.
+func TestNumbersAgain(t *testing.T) {
+	for _, threads := range []int{2, 16} {
+		t.Run(fmt.Sprint(threads), func(t *testing.T) {
+			c := Cmd{Argv: []string{prog(t, "numbers"), fmt.Sprint(threads), "200"}}
+			rec := c.Recorded(t)
+			for range 5 {
+				again := c.Reexecuted(t, rec)
+				compare(t, "standard output of the re-execution", rec.Stdout, again.Stdout)
+			}
+			more := Cmd{Argv: append([]string{"sh", "-c", `exec "$@" 3</dev/null 5</tmp`, "sh", built(t, "replayd"), "--trace", rec.Trace, "--"}, c.Argv...)}
+			again := more.Bare(t)
+			if !strings.Contains(again.Stderr, "identical") {
+				t.Errorf("with more descriptors inherited: %s: %s", again.Status, clip(again.Stderr))
+			}
+			compare(t, "standard output with more descriptors inherited", rec.Stdout, again.Stdout)
+		})
+	}
+}

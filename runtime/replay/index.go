@@ -61,6 +61,15 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 		}
 		head.Token, skips = first<<cabi.TokenTID, gaps
 	}
+	numbers, err := descriptors(t)
+	if err != nil {
+		return nil, err
+	}
+	var fds []cabi.ReplayFd
+	for uid, list := range numbers {
+		threads[uid].FirstFd, threads[uid].Fds = uint32(len(fds)), uint32(len(list))
+		fds = append(fds, list...)
+	}
 	turns := make([]cabi.ReplayTurn, cabi.TurnBuckets)
 	head.Threads, head.Chunks, head.Procs, head.Data = uint32(len(threads)), uint32(len(chunks)), uint32(len(procs)), uint32(len(data))
 	var body bytes.Buffer
@@ -74,6 +83,7 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 	}
 	head.ThreadsAt, head.ChunksAt, head.DataAt, head.ProcsAt, head.TurnsAt = at(threads), at(chunks), at(data), at(procs), at(turns)
 	head.SkipsAt, head.Skips = at(skips), uint32(len(skips))
+	head.FdsAt, head.Fds = at(fds), uint32(len(fds))
 	var b bytes.Buffer
 	size := (binary.Size(head)+63)&^63 + body.Len()
 	head.Size = uint64(size)
