@@ -116,7 +116,7 @@ EXPORT int dup(int fd)
 	if (!shim_begin(&e, CALL_dup, CLASS_disk, CALLER()))
 		return unseen(REAL(dup)(fd));
 	r = REAL(dup)(fd);
-	shim_end(&e, WRAP_ONCE);
+	shim_end(&e, WRAP_BLOCK); /* when it was over tells who got a number first */
 	e.ret = shim_ret_errno(r);
 	e.obj = shim_obj_fd(e.t, fd);
 	duplicated(&e, fd, r);
@@ -194,7 +194,7 @@ static int fcntl_on(fcntl_fn real, u32 call, int fd, int cmd, unsigned long arg,
 		return duplicates(cmd) ? unseen(duplicate_from(real, fd, cmd, arg)) : real(fd, cmd, arg);
 	e.inbuf = room;
 	r = duplicates(cmd) ? duplicate_from(real, fd, cmd, arg) : real(fd, cmd, arg);
-	shim_end(&e, cmd == F_SETLKW || cmd == F_OFD_SETLKW);
+	shim_end(&e, cmd == F_SETLKW || cmd == F_OFD_SETLKW || duplicates(cmd));
 	e.ret = shim_ret_errno(r);
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(u32)cmd;

@@ -103,9 +103,24 @@ static int high(void)
 	return (int)(l.rlim_cur > 256 ? l.rlim_cur - 128 : l.rlim_cur / 2);
 }
 
+static int dup_like(int fd)
+{
+	return sys(SYS_fcntl, fd, F_GETFD, 0) & FD_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD;
+}
+
+/* Out of the way. */
+static int park(int fd)
+{
+	long r = sys(SYS_fcntl, fd, dup_like(fd), high());
+	if (r < 0)
+		return fd;
+	sys(SYS_close, fd);
+	return (int)r;
+}
+
 static int move(struct thr *t, int got, int want)
 {
-	int dup = sys(SYS_fcntl, got, F_GETFD, 0) & FD_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD;
+	int dup = dup_like(got);
 	u32 round = 0;
 	long r;
 	if (shim_fd_ours(want))
@@ -120,10 +135,8 @@ static int move(struct thr *t, int got, int want)
 			sys(SYS_close, r);
 		if (r < 0 || r == want)
 			break;
-		if (!round && (r = sys(SYS_fcntl, got, dup, high())) >= 0) {
-			sys(SYS_close, got);
-			got = (int)r;
-		}
+		if (!round && got < high())
+			got = park(got);
 		shim_re_waits(t, shim_fd_known(want));
 		shim_re_pause(t, &round);
 	}
@@ -243,17 +256,13 @@ MAKES_AT(dup3, (int fd, int to, int flags), (fd, to, flags))
 CLOSES(close)
 CLOSES(__close)
 
-/* Two at once. The second must not stand in the first's way. */
+/* Two at once. While one waits the other must not stand in anybody's way. */
 static void settle(int *a, int *b, i64 first, i64 second)
 {
-	if (*b == first && *a != first) {
-		int cloexec = sys(SYS_fcntl, *b, F_GETFD, 0) & FD_CLOEXEC;
-		long r = sys(SYS_fcntl, *b, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, high());
-		if (r >= 0) {
-			sys(SYS_close, *b);
-			*b = (int)r;
-		}
-	}
+	if (*a != first)
+		*a = park(*a);
+	if (*b != second)
+		*b = park(*b);
 	*a = shim_re_fd(*a, first);
 	*b = shim_re_fd(*b, second);
 }

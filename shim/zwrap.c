@@ -2854,7 +2854,7 @@ EXPORT int memfd_create(const char *name, unsigned flags)
 	if (!shim_begin(&e, CALL_memfd_create, CLASS_disk, CALLER()))
 		return REAL(memfd_create)(name, flags);
 	r = REAL(memfd_create)(name, flags);
-	shim_end(&e, WRAP_ONCE);
+	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(flags);
 	shim_tail_text(&e, name, PART_PATH);
@@ -2962,7 +2962,7 @@ EXPORT int inotify_init(void)
 	if (!shim_begin(&e, CALL_inotify_init, CLASS_disk, CALLER()))
 		return REAL(inotify_init)();
 	r = REAL(inotify_init)();
-	shim_end(&e, WRAP_ONCE);
+	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	shim_done(&e);
 	shim_post_newfd(&e, r);
@@ -2976,7 +2976,7 @@ EXPORT int inotify_init1(int flags)
 	if (!shim_begin(&e, CALL_inotify_init1, CLASS_disk, CALLER()))
 		return REAL(inotify_init1)(flags);
 	r = REAL(inotify_init1)(flags);
-	shim_end(&e, WRAP_ONCE);
+	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(flags);
 	shim_done(&e);
@@ -5230,20 +5230,55 @@ EXPORT int remap_file_pages(void *addr, size_t n, int prot, size_t page, int fla
 	return r;
 }
 
-EXPORT int socket(int domain, int type, int protocol)
+EXPORT int socket(int domain, int type, int protocol);
+static NOINLINE void socket_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int domain, int type, int protocol)
 {
 	struct ev e;
-	int r;
-	if (!shim_begin(&e, CALL_socket, CLASS_net, CALLER()))
-		return REAL(socket)(domain, type, protocol);
-	r = REAL(socket)(domain, type, protocol);
-	shim_end(&e, WRAP_ONCE);
+	(void)domain;
+	(void)type;
+	(void)protocol;
+	shim_late(&e, t, CALL_socket, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_socket(e.t, r,domain,type);
 	e.f1 = (u64)(domain);
 	e.f2 = (u64)(type);
 	e.f3 = (u64)(protocol);
 	shim_done(&e);
+}
+
+static NOINLINE int socket_event(void *pc, int domain, int type, int protocol)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_socket, CLASS_net, pc))
+		return REAL(socket)(domain, type, protocol);
+	r = REAL(socket)(domain, type, protocol);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_socket(e.t, r,domain,type);
+	e.f1 = (u64)(domain);
+	e.f2 = (u64)(type);
+	e.f3 = (u64)(protocol);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int socket(int domain, int type, int protocol)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return socket_event(CALLER(), domain, type, protocol);
+	begin = shim_simple_begin(t, CALL_socket);
+	r = REAL(socket)(domain, type, protocol);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && shim_quick(t, shim_obj_socket(t, r,domain,type), key_sc(CALLER(), CALL_socket), shim_ret_errno((i64)r), (u64)(domain), (u64)(type), (u64)(protocol), begin, end)))
+			return r;
+	}
+	socket_late(t, CALLER(), begin, end, r, domain, type, protocol);
 	return r;
 }
 
@@ -5254,7 +5289,7 @@ EXPORT int socketpair(int domain, int type, int protocol, int sv[2])
 	if (!shim_begin(&e, CALL_socketpair, CLASS_net, CALLER()))
 		return REAL(socketpair)(domain, type, protocol, sv);
 	r = REAL(socketpair)(domain, type, protocol, sv);
-	shim_end(&e, WRAP_ONCE);
+	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_pair(e.t, sv,r,FD_SOCKET);
 	e.f1 = (u64)(shim_pair_fd(sv,r,0));
@@ -5977,14 +6012,26 @@ EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo,
 	return r;
 }
 
-EXPORT int epoll_create(int size)
+EXPORT int epoll_create(int size);
+static NOINLINE void epoll_create_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int size)
+{
+	struct ev e;
+	(void)size;
+	shim_late(&e, t, CALL_epoll_create, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_epoll(e.t, r);
+	e.f1 = (u64)(size);
+	shim_done(&e);
+}
+
+static NOINLINE int epoll_create_event(void *pc, int size)
 {
 	struct ev e;
 	int r;
-	if (!shim_begin(&e, CALL_epoll_create, CLASS_net, CALLER()))
+	if (!shim_begin(&e, CALL_epoll_create, CLASS_net, pc))
 		return REAL(epoll_create)(size);
 	r = REAL(epoll_create)(size);
-	shim_end(&e, WRAP_ONCE);
+	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_epoll(e.t, r);
 	e.f1 = (u64)(size);
@@ -5992,18 +6039,68 @@ EXPORT int epoll_create(int size)
 	return r;
 }
 
-EXPORT int epoll_create1(int flags)
+EXPORT int epoll_create(int size)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return epoll_create_event(CALLER(), size);
+	begin = shim_simple_begin(t, CALL_epoll_create);
+	r = REAL(epoll_create)(size);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && shim_quick(t, shim_obj_epoll(t, r), key_sc(CALLER(), CALL_epoll_create), shim_ret_errno((i64)r), (u64)(size), 0, 0, begin, end)))
+			return r;
+	}
+	epoll_create_late(t, CALLER(), begin, end, r, size);
+	return r;
+}
+
+EXPORT int epoll_create1(int flags);
+static NOINLINE void epoll_create1_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int flags)
 {
 	struct ev e;
-	int r;
-	if (!shim_begin(&e, CALL_epoll_create1, CLASS_net, CALLER()))
-		return REAL(epoll_create1)(flags);
-	r = REAL(epoll_create1)(flags);
-	shim_end(&e, WRAP_ONCE);
+	(void)flags;
+	shim_late(&e, t, CALL_epoll_create1, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_epoll(e.t, r);
 	e.f1 = (u64)(flags);
 	shim_done(&e);
+}
+
+static NOINLINE int epoll_create1_event(void *pc, int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_epoll_create1, CLASS_net, pc))
+		return REAL(epoll_create1)(flags);
+	r = REAL(epoll_create1)(flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_epoll(e.t, r);
+	e.f1 = (u64)(flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int epoll_create1(int flags)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return epoll_create1_event(CALLER(), flags);
+	begin = shim_simple_begin(t, CALL_epoll_create1);
+	r = REAL(epoll_create1)(flags);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && shim_quick(t, shim_obj_epoll(t, r), key_sc(CALLER(), CALL_epoll_create1), shim_ret_errno((i64)r), (u64)(flags), 0, 0, begin, end)))
+			return r;
+	}
+	epoll_create1_late(t, CALLER(), begin, end, r, flags);
 	return r;
 }
 
@@ -6091,19 +6188,52 @@ EXPORT int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct 
 	return r;
 }
 
-EXPORT int eventfd(unsigned int initval, int flags)
+EXPORT int eventfd(unsigned int initval, int flags);
+static NOINLINE void eventfd_late(struct thr *t, void *pc, u64 begin, u64 end, int r, unsigned int initval, int flags)
 {
 	struct ev e;
-	int r;
-	if (!shim_begin(&e, CALL_eventfd, CLASS_net, CALLER()))
-		return REAL(eventfd)(initval, flags);
-	r = REAL(eventfd)(initval, flags);
-	shim_end(&e, WRAP_ONCE);
+	(void)initval;
+	(void)flags;
+	shim_late(&e, t, CALL_eventfd, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_eventfd(e.t, r);
 	e.f1 = (u64)(initval);
 	e.f2 = (u64)(flags);
 	shim_done(&e);
+}
+
+static NOINLINE int eventfd_event(void *pc, unsigned int initval, int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_eventfd, CLASS_net, pc))
+		return REAL(eventfd)(initval, flags);
+	r = REAL(eventfd)(initval, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_eventfd(e.t, r);
+	e.f1 = (u64)(initval);
+	e.f2 = (u64)(flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int eventfd(unsigned int initval, int flags)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return eventfd_event(CALLER(), initval, flags);
+	begin = shim_simple_begin(t, CALL_eventfd);
+	r = REAL(eventfd)(initval, flags);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && shim_quick(t, shim_obj_eventfd(t, r), key_sc(CALLER(), CALL_eventfd), shim_ret_errno((i64)r), (u64)(initval), (u64)(flags), 0, begin, end)))
+			return r;
+	}
+	eventfd_late(t, CALLER(), begin, end, r, initval, flags);
 	return r;
 }
 
@@ -6211,19 +6341,52 @@ EXPORT int eventfd_write(int fd, eventfd_t value)
 	return r;
 }
 
-EXPORT int timerfd_create(clockid_t clock, int flags)
+EXPORT int timerfd_create(clockid_t clock, int flags);
+static NOINLINE void timerfd_create_late(struct thr *t, void *pc, u64 begin, u64 end, int r, clockid_t clock, int flags)
 {
 	struct ev e;
-	int r;
-	if (!shim_begin(&e, CALL_timerfd_create, CLASS_net, CALLER()))
-		return REAL(timerfd_create)(clock, flags);
-	r = REAL(timerfd_create)(clock, flags);
-	shim_end(&e, WRAP_ONCE);
+	(void)clock;
+	(void)flags;
+	shim_late(&e, t, CALL_timerfd_create, pc, begin, end);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_timerfd(e.t, r);
 	e.f1 = (u64)(clock);
 	e.f2 = (u64)(flags);
 	shim_done(&e);
+}
+
+static NOINLINE int timerfd_create_event(void *pc, clockid_t clock, int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_timerfd_create, CLASS_net, pc))
+		return REAL(timerfd_create)(clock, flags);
+	r = REAL(timerfd_create)(clock, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_timerfd(e.t, r);
+	e.f1 = (u64)(clock);
+	e.f2 = (u64)(flags);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int timerfd_create(clockid_t clock, int flags)
+{
+	struct thr *t = shim_simple(CLASS_net);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return timerfd_create_event(CALLER(), clock, flags);
+	begin = shim_simple_begin(t, CALL_timerfd_create);
+	r = REAL(timerfd_create)(clock, flags);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && shim_quick(t, shim_obj_timerfd(t, r), key_sc(CALLER(), CALL_timerfd_create), shim_ret_errno((i64)r), (u64)(clock), (u64)(flags), 0, begin, end)))
+			return r;
+	}
+	timerfd_create_late(t, CALLER(), begin, end, r, clock, flags);
 	return r;
 }
 
@@ -6287,7 +6450,7 @@ EXPORT int pipe(int fds[2])
 	if (!shim_begin(&e, CALL_pipe, CLASS_net, CALLER()))
 		return REAL(pipe)(fds);
 	r = REAL(pipe)(fds);
-	shim_end(&e, WRAP_ONCE);
+	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_pair(e.t, fds,r,FD_PIPE);
 	e.f1 = (u64)(shim_pair_fd(fds,r,0));
@@ -6304,7 +6467,7 @@ EXPORT int __pipe(int fds[2])
 	if (!shim_begin(&e, CALL___pipe, CLASS_net, CALLER()))
 		return REAL(__pipe)(fds);
 	r = REAL(__pipe)(fds);
-	shim_end(&e, WRAP_ONCE);
+	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_pair(e.t, fds,r,FD_PIPE);
 	e.f1 = (u64)(shim_pair_fd(fds,r,0));
@@ -6321,7 +6484,7 @@ EXPORT int pipe2(int fds[2], int flags)
 	if (!shim_begin(&e, CALL_pipe2, CLASS_net, CALLER()))
 		return REAL(pipe2)(fds, flags);
 	r = REAL(pipe2)(fds, flags);
-	shim_end(&e, WRAP_ONCE);
+	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_pair(e.t, fds,r,FD_PIPE);
 	e.f1 = (u64)(shim_pair_fd(fds,r,0));
