@@ -253,7 +253,8 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 		shim_timers_guarded();
 	if (r == 0 && old) {
 		a = action_of(sig, was.sa_sigaction);
-		if (shim_timers_guard((const void *)was.sa_sigaction) || shim_serial_guard((const void *)was.sa_sigaction))
+		if (shim_timers_guard((const void *)was.sa_sigaction) || shim_serial_guard((const void *)was.sa_sigaction) ||
+		    shim_fault_guard((const void *)was.sa_sigaction))
 			shim_zero(&was, sizeof was); /* SIG_DFL */
 		if (a) {
 			was.sa_sigaction = a->fn;
@@ -310,7 +311,7 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 	a = r == SIG_ERR ? 0 : action_of(sig, as_full(r));
 	if (a)
 		r = as_plain(a->fn);
-	if (r != SIG_ERR && shim_serial_guard((const void *)(u64)r))
+	if (r != SIG_ERR && (shim_serial_guard((const void *)(u64)r) || shim_fault_guard((const void *)(u64)r)))
 		r = SIG_DFL;
 	if (sig == SIGCONT && r != SIG_ERR) {
 		if (shim_timers_guard((const void *)(u64)r))

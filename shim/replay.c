@@ -46,6 +46,15 @@ int shim_re_boot(const char *index)
 	return 0;
 }
 
+/* A thread that was killed before it could say anything: its creation names it. */
+static u32 unseen_thread(void)
+{
+	struct thr *t = shim_self.thr;
+	const struct expect *x = t && t->re ? t->re->x : 0;
+	u32 uid = x && x->kind == EXPECT_EVENT && !(x->obj & 0xffffffffffull) ? (u32)(x->obj >> 40) : 0;
+	return uid && (uid >= shim_index->threads || !shim_index_threads()[uid].uid) ? uid : 0;
+}
+
 u32 shim_re_uid(u32 parent, u32 nth, u32 how)
 {
 	struct replaythread *th = shim_index_threads();
@@ -57,7 +66,7 @@ u32 shim_re_uid(u32 parent, u32 nth, u32 how)
 		    __atomic_compare_exchange_n(&th[i].now, &none, ~0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return i;
 	}
-	return 0;
+	return how == PROPHET_ThreadCreated ? unseen_thread() : 0;
 }
 
 void shim_re_uncreated(u32 uid)
@@ -106,9 +115,11 @@ int shim_re_thread(struct thr *t)
 			return (int)p;
 		t->re = (struct re *)p;
 	}
-	if (!t->uid || t->uid >= shim_index->threads)
+	if (!t->uid)
 		return -ESRCH;
 	th = &shim_index_threads()[t->uid];
+	while (t->uid >= shim_index->threads || !th->uid) /* unseen_thread */
+		TRUE(pause)();
 	t->re->th = th;
 	t->re->x = 0;
 	t->re->path_len = t->re->injected = 0;
@@ -267,16 +278,57 @@ void shim_re_ending(struct thr *t)
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
 }
 
+/* Whether the thread is where it was when its process ended. */
+static int arrived(struct replaythread *th)
+{
+	u32 state = __atomic_load_n(&th->state, __ATOMIC_ACQUIRE);
+	if (state == PROPHET_TurnEnd || state == PROPHET_TurnOver)
+		return 1;
+	if (th->how == PROPHET_ThreadFound && th->now && sys(SYS_tgkill, shim_run.pid, th->now, 0) == -ESRCH) {
+		__atomic_store_n(&th->state, PROPHET_TurnOver, __ATOMIC_RELEASE); /* no routine of ours sees its end */
+		return 1;
+	}
+	return 0;
+}
+
+#define AWAIT_NS 3000000000ull /* for a thread that runs and comes to no event: it may compute, or spin, behind its last one */
+
+void shim_re_await(struct thr *t)
+{
+	struct replaythread *th = shim_index_threads();
+	u64 since = 0, events = 0, now, sum;
+	u32 i, away, waits;
+	for (;;) {
+		struct timespec ts = {0, 50000}, m;
+		for (i = 1, away = waits = 0, sum = 0; i < shim_index->threads; i++)
+			if (th[i].uid && th[i].proc == t->proc && i != t->uid && !arrived(&th[i])) {
+				away++;
+				waits += th[i].state != PROPHET_TurnRuns;
+				sum += th[i].event;
+			}
+		if (!away)
+			return;
+		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+			shim_re_stop(t, PROPHET_TurnStopped);
+		sys(SYS_clock_gettime, CLOCK_MONOTONIC, &m);
+		now = (u64)m.tv_sec * 1000000000u + (u64)m.tv_nsec;
+		if (!since || waits || sum != events)
+			since = now;
+		if (now - since > AWAIT_NS)
+			return;
+		events = sum;
+		sys(SYS_nanosleep, &ts, 0);
+	}
+}
+
 /* Threads that still ran when the process ended did so up to some event each: they get there first. What is recorded
  * behind its end is what the C library still does. */
 void shim_re_exit(struct thr *t, u32 how, i64 status)
 {
-	struct replaythread *th = shim_index_threads();
 	struct expect *x;
-	u32 i;
 	t->re->exiter = 1;
-	while ((x = shim_expect(&t->re->ex))->kind == EXPECT_MARK || x->kind == EXPECT_FORK || shim_re_found_done(x))
-		shim_re_found_done(x) ? shim_re_pass(t) : shim_expect_drop(&t->re->ex);
+	while ((x = shim_expect(&t->re->ex))->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_TOKEN || shim_re_found_done(x))
+		x->kind == EXPECT_TOKEN ? (void)shim_token_here(t) : shim_re_found_done(x) ? shim_re_pass(t) : shim_expect_drop(&t->re->ex);
 	if (x->kind == EXPECT_EVENT)
 		shim_re_differs(t, x, PROPHET_DiffersLess, 0, how, (u64)status, "");
 	if (x->kind == EXPECT_EXIT && (x->f1 != how || x->ret != status))
@@ -284,20 +336,7 @@ void shim_re_exit(struct thr *t, u32 how, i64 status)
 	look_left(t);
 	shim_token_give(t);
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
-	for (i = 1; i < shim_index->threads; i++)
-		while (th[i].uid && th[i].proc == t->proc && i != t->uid) {
-			struct timespec ts = {0, 50000};
-			u32 state = __atomic_load_n(&th[i].state, __ATOMIC_ACQUIRE);
-			if (state == PROPHET_TurnEnd || state == PROPHET_TurnOver)
-				break;
-			if (th[i].how == PROPHET_ThreadFound && th[i].now && sys(SYS_tgkill, shim_run.pid, th[i].now, 0) == -ESRCH) {
-				__atomic_store_n(&th[i].state, PROPHET_TurnOver, __ATOMIC_RELEASE); /* no routine of ours sees its end */
-				break;
-			}
-			if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
-				shim_re_stop(t, PROPHET_TurnStopped);
-			sys(SYS_nanosleep, &ts, 0);
-		}
+	shim_re_await(t);
 }
 
 #define FAULTS (1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGSYS - 1))
@@ -410,6 +449,18 @@ static NOINLINE void call_differs(struct ev *e, const struct expect *x, u32 what
 	shim_re_differs(e->t, x, what, e->call, 0, 0, "");
 }
 
+/* Whether others go on because of a call in which the process ended: the trace has the thread that it made. */
+static int lets(const struct thr *t, u32 call)
+{
+	const struct replaythread *th = shim_index_threads();
+	u32 i;
+	if (call == CALL_pthread_create || call == CALL_thrd_create)
+		for (i = 1; i < shim_index->threads; i++)
+			if (th[i].uid && th[i].parent == t->uid && th[i].nth == t->nthread + 1 && th[i].how == PROPHET_ThreadCreated)
+				return 1;
+	return shim_re_flags[call] & RE_LETS;
+}
+
 /* The routine takes the token that comes next. */
 static int runs_routine(u32 call)
 {
@@ -456,7 +507,7 @@ int shim_re_begin(struct ev *e)
 			call_differs(e, x, PROPHET_DiffersTrace, 0);
 		if (x->kind == EXPECT_END && re->exiter)
 			call_differs(e, x, PROPHET_DiffersMore, 0);
-		if (x->kind == EXPECT_END && shim_re_flags[e->call] & RE_LETS) {
+		if (x->kind == EXPECT_END && lets(t, e->call)) {
 			re->last = e->call;
 			re->x = e->x = x;
 			__atomic_store_n(&re->th->state, PROPHET_TurnEnd, __ATOMIC_RELEASE);

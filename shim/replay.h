@@ -60,6 +60,9 @@ HIDDEN int shim_re_begin(struct ev *e);
 HIDDEN void shim_re_commit(struct ev *e);
 HIDDEN void shim_re_ending(struct thr *t); /* its routine is over */
 HIDDEN void shim_re_exit(struct thr *t, u32 how, i64 status); /* the process ends, when all its threads are where they were */
+HIDDEN void shim_re_await(struct thr *t); /* all other threads of its process are where they were when it ended */
+HIDDEN void shim_fault_boot(void);
+HIDDEN int shim_fault_guard(const void *handler); /* is ours */
 HIDDEN int shim_re_signal(struct thr *t, int sig); /* a handler begins: 0: the trace has no such signal here */
 HIDDEN void shim_re_sigret(struct thr *t, int sig);
 HIDDEN NOINLINE void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text);

@@ -331,6 +331,8 @@ int shim_thread_boot(int argc, char **argv)
 	modules(t);
 	shim_unblock(&mask);
 	shim_serial_boot();
+	if (unlikely(shim_index != 0))
+		shim_fault_boot();
 	if (shim_ctl.serial)
 		shim_serial_take(1);
 	shim_timers_boot();
