@@ -153,16 +153,21 @@ static void registers(int epfd, int fd, u64 was, const struct epoll_event *ev)
 	let_go();
 }
 
+/* fd is -1 where several were given the same: which of them it is does not show. */
 static int known(int epfd, u64 was, struct given *out)
 {
 	int r = 0;
 	take();
 	if (cap) {
 		struct given *g = find(epfd, was, -1);
+		u32 i;
 		if (g->epfd != -1) {
 			*out = *g;
 			r = 1;
 		}
+		for (i = place(epfd, was); table[i].epfd != -1; i = (i + 1) & (cap - 1))
+			if (table[i].epfd == epfd && table[i].was == was && &table[i] != g)
+				out->fd = -1;
 	}
 	let_go();
 	return r;
@@ -197,7 +202,7 @@ static const u8 *list(const struct expect *x, const u8 **end)
 static u64 data_of(int epfd, u64 was, u32 events)
 {
 	struct thr *t = shim_self.thr;
-	struct given g;
+	struct given g = {0};
 	u32 looks, round = 0;
 	for (looks = 0; !known(epfd, was, &g); looks++) {
 		if (shim_re_alone(t) || looks == LOOKS)
@@ -207,7 +212,7 @@ static u64 data_of(int epfd, u64 was, u32 events)
 	}
 	if (round)
 		shim_re_goes_on(t);
-	if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP) && shim_channel_inside(g.fd))
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP) && g.fd >= 0 && shim_channel_inside(g.fd))
 		shim_channel_await(g.fd, POLLIN);
 	return g.is;
 }

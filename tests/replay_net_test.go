@@ -7,11 +7,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -141,4 +143,66 @@ func TestNumbersAgain(t *testing.T) {
 			compare(t, "standard output with more descriptors inherited", rec.Stdout, again.Stdout)
 		})
 	}
+}
+
+// TestNginxAlone re-executes nginx, one process, under a short load, with no client and no network.
+func TestNginxAlone(t *testing.T) {
+	dir := t.TempDir()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	conf := fmt.Sprintf(`daemon off; master_process off; error_log stderr; pid %[1]s/pid;
+events { worker_connections 64; }
+http { access_log off; server { listen %[2]s; location / { return 200 "hello\n"; } } }
+`, dir, addr)
+	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	argv := []string{"/usr/sbin/nginx", "-c", filepath.Join(dir, "conf")}
+	trace := filepath.Join(t.TempDir(), "run.prophet")
+	cmd := exec.Command(built(t, "prophet"), append([]string{"record", "-q", "-o", trace, "--"}, argv...)...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
+			for got, tries := 0, 0; got < 100 && tries < 1000; tries++ {
+				r, err := client.Get("http://" + addr + "/")
+				if err != nil { // it does not listen yet
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				b, err := io.ReadAll(r.Body)
+				r.Body.Close()
+				if err != nil || string(b) != "hello\n" {
+					t.Errorf("%v: %q", err, b)
+				}
+				got++
+			}
+			client.CloseIdleConnections()
+		}()
+	}
+	wg.Wait()
+	var pid int
+	text, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &pid)
+	}
+	if err != nil || pid <= 0 {
+		cmd.Process.Kill()
+		t.Fatalf("nginx has no pid: %v", err)
+	}
+	syscall.Kill(pid, syscall.SIGQUIT)
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	alone(t, 10, trace, "", argv...)
 }
