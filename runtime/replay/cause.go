@@ -29,8 +29,13 @@ func (s *State) causes(t *trace.Trace, o *Outside, d *Difference, th *trace.Thre
 	}
 	byFile := s.fileCause(t, o, d, th, a, add)
 	programCause(t, o, th, add)
-	if len(o.Args) > 0 && !slices.Equal(o.Args, t.Meta.Command) {
-		add("other arguments", "the program was started as %s, the trace is of %s", words(o.Args), words(t.Meta.Command))
+	was := t.Meta.Command
+	switch {
+	case len(o.Args) == 0 || len(was) == 0 || slices.Equal(o.Args, was):
+	case slices.Equal(o.Args[1:], was[1:]):
+		add("another program", "%q was started, the trace is of %q", o.Args[0], was[0])
+	default:
+		add("other arguments", "the program was started as %s, the trace is of %s", words(o.Args), words(was))
 	}
 	environmentCause(t, o, add)
 	other := len(c) > 0 // the program was given something else

@@ -126,20 +126,27 @@ type taken struct {
 	seq  uint64
 }
 
-// need asks for what the trace says of one object: who takes that place, and who reads in that epoch.
+// need asks for what the trace says of one object: who takes the next place, who reads in an epoch, who has it.
 type need struct {
 	obj   trace.Object
 	proc  uint32 // of who asks: an object in private memory belongs to its process as well
-	place uint64 // 0: none
 	epoch int64  // -1: none
 
-	taker   *taken // of the place
-	first   *taken // the first event at the object
+	next    *taken // the lowest place that is still to be taken
+	first   *taken // the first event at the object that is still to come
 	reader  *taken // of that epoch, still to come
 	holder  *taken // the last place that was taken in the re-execution
 	letsGo  *taken // the event by which the holder lets go, still to come; nil: it has, or the trace does not tell
 	let     bool   // it has let go
 	handles bool   // the object is one that is held
+}
+
+// last is the last place that was taken.
+func (n *need) last() uint64 {
+	if n.holder == nil {
+		return 0
+	}
+	return n.holder.seq
 }
 
 // objectOf is the object whose order an event's place is in: that of a wait for a condition is its mutex's.
@@ -202,8 +209,14 @@ func look(t *trace.Trace, s *State, needs []*need) *survey {
 			if r.Tag == cabi.TagToken {
 				mu.Lock()
 				for _, n := range by[nameOf(cabi.ReplayToken)] {
-					if r.Nums[0] == n.place {
-						n.taker = &taken{th, r.N, "token", r.Nums[0]}
+					e := &taken{th, r.N, "token", r.Nums[0]}
+					switch {
+					case r.N < done:
+						if n.holder == nil || n.holder.seq < e.seq {
+							n.holder = e
+						}
+					case n.next == nil || e.seq < n.next.seq:
+						n.next = e
 					}
 				}
 				mu.Unlock()
@@ -224,12 +237,11 @@ func look(t *trace.Trace, s *State, needs []*need) *survey {
 					continue
 				}
 				e := &taken{th, r.N, r.Row.Name, r.Seq}
-				switch {
-				case n.first == nil || r.N < n.first.n && th == n.first.th:
+				if r.N >= done && (n.first == nil || th.UID == obj.UID && n.first.th != th) {
 					n.first = e
 				}
-				if r.Seq != 0 && r.Seq == n.place {
-					n.taker = e
+				if r.Seq != 0 && r.N >= done && (n.next == nil || r.Seq < n.next.seq) {
+					n.next = e
 				}
 				if n.epoch >= 0 && r.Row.F[1] == "epoch" && r.F[1] == n.epoch && r.Ret == 0 && r.N >= done && n.reader == nil {
 					n.reader = e

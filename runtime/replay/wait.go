@@ -44,7 +44,7 @@ func (s *State) standing(d *Difference, t *trace.Trace, a *at) *survey {
 	var mine *need
 	if th := t.ThreadByName(d.Thread); th != nil && a != nil && a.found {
 		if obj := objectOf(&a.rec); !obj.None() && (a.rec.Seq != 0 || a.rec.Row != nil && a.rec.Row.Class == cabi.Sync) {
-			mine = &need{obj: obj, proc: th.Proc.Number, place: a.rec.Seq, epoch: -1}
+			mine = &need{obj: obj, proc: th.Proc.Number, epoch: -1}
 			needs = append(needs, mine)
 		}
 	}
@@ -53,23 +53,18 @@ func (s *State) standing(d *Difference, t *trace.Trace, a *at) *survey {
 		d.Standing = append(d.Standing, w.standing(t))
 	}
 	if mine != nil {
-		d.Held = append(d.Held, mine.held(t, a.rec.Row)...)
+		d.hold(t, mine, a.rec.Row)
 	}
 	for _, w := range waits {
-		if w.need != nil && w.need.handles && (mine == nil || w.need.obj != mine.obj) {
-			for _, h := range w.need.held(t, w.at.rec.Row) {
-				if !slices.Contains(d.Held, h) {
-					d.Held = append(d.Held, h)
-				}
-			}
-		}
+		d.hold(t, w.need, w.at.rec.Row)
 	}
 	return sv
 }
 
-func (n *need) held(t *trace.Trace, row *trace.Row) []string {
-	if n.holder == nil || !n.handles {
-		return nil
+// hold says who has an object, once.
+func (d *Difference) hold(t *trace.Trace, n *need, row *trace.Row) {
+	if n == nil || n.holder == nil || !n.handles {
+		return
 	}
 	kind := row
 	if row != nil && row.Obj == "cond" {
@@ -82,7 +77,9 @@ func (n *need) held(t *trace.Trace, row *trace.Row) []string {
 	case n.letsGo != nil:
 		s += fmt.Sprintf(", until its event %d (%s)", n.letsGo.n, n.letsGo.call)
 	}
-	return []string{s}
+	if s = clip(s); !slices.Contains(d.Held, s) {
+		d.Held = append(d.Held, s)
+	}
 }
 
 // waits looks at every thread that has not ended, and at those that ended early. Needs of others are answered too.
@@ -104,19 +101,8 @@ func (s *State) waits(t *trace.Trace, needs []*need) ([]*wait, *survey) {
 			continue
 		}
 		n := &need{obj: nameOf(st.Object), proc: th.Proc.Number, epoch: -1}
-		switch {
-		case st.Object == cabi.ReplayToken:
-			n.place = st.Turn - min(st.Turn, st.At)
-		case !w.at.found:
-		case w.at.rec.Seq != 0 && st.At == 0:
-			n.place = w.at.rec.Seq - 1
-		case w.at.rec.Seq != 0 && w.at.rec.Seq > st.At:
-			n.place = w.at.rec.Seq - st.At
-			if w.at.rec.Row != nil && w.at.rec.Row.F[1] == "readers" {
-				n.epoch = int64(w.at.rec.Seq) - 1
-			}
-		case w.at.rec.Row != nil && w.at.rec.Row.F[1] == "epoch" && uint64(w.at.rec.F[1]) >= st.At:
-			n.place = uint64(w.at.rec.F[1]) - st.At + 1
+		if row := w.at.rec.Row; w.at.found && row != nil && row.F[1] == "readers" {
+			n.epoch = int64(w.at.rec.Seq) - 1
 		}
 		w.need = n
 		needs = append(needs, n)
@@ -143,26 +129,44 @@ func (w *wait) edge(t *trace.Trace, s *State) {
 	if n == nil {
 		return
 	}
-	done := func(e *taken) bool { return e.n < s.eventOf(e.th) }
 	name := objectName(t, w.st.Object, w.at.rec.Row)
+	place := w.place()
 	switch {
-	case n.taker != nil && !done(n.taker):
-		w.on, w.upTo = n.taker.th, n.taker.n
-		w.why = fmt.Sprintf("for place %d of %s, which thread %s takes at its event %d", n.place, name, w.on.Name, w.upTo)
-	case n.letsGo != nil && n.taker != nil && n.holder.th == n.taker.th:
+	case place != 0 && n.next != nil && n.next.seq < place:
+		if n.next.seq != n.last()+1 {
+			w.why = fmt.Sprintf("for place %d of %s, which nobody takes in the trace", n.last()+1, name)
+			return
+		}
+		w.on, w.upTo = n.next.th, n.next.n
+		w.why = fmt.Sprintf("for place %d of %s, which thread %s takes at its event %d", n.next.seq, name, w.on.Name, w.upTo)
+	case place != 0 && place > n.last()+1:
+		w.why = fmt.Sprintf("for place %d of %s, which nobody takes in the trace", n.last()+1, name)
+	case n.letsGo != nil && n.letsGo.th != w.th:
 		w.on, w.upTo = n.letsGo.th, n.letsGo.n
 		w.why = fmt.Sprintf("for %s, which thread %s lets go at its event %d", name, w.on.Name, w.upTo)
 	case n.reader != nil:
 		w.on, w.upTo = n.reader.th, n.reader.n
 		w.why = fmt.Sprintf("for %s, which thread %s reads at its event %d first", name, w.on.Name, w.upTo)
-	case n.place != 0 && n.taker == nil:
-		w.why = fmt.Sprintf("for place %d of %s, which nobody takes in the trace", n.place, name)
-	case n.first != nil && !done(n.first) && n.first.th != w.th:
+	case place == 0 && n.first != nil && n.first.th != w.th:
 		w.on, w.upTo = n.first.th, n.first.n
 		w.why = fmt.Sprintf("for %s, which thread %s has at its event %d first", name, w.on.Name, w.upTo)
 	default:
 		w.why = "at " + name
 	}
+}
+
+// place is the one that the thread waits to take; a reader waits for all writers of epochs before its own. 0: none is known.
+func (w *wait) place() uint64 {
+	r := &w.at.rec
+	switch {
+	case w.st.Object == cabi.ReplayToken:
+		return w.st.Turn
+	case !w.at.found || r.Row == nil:
+		return 0
+	case r.Row.F[1] == "epoch":
+		return uint64(r.F[1]) + 1
+	}
+	return r.Seq
 }
 
 func (w *wait) standing(t *trace.Trace) Standing {
@@ -171,7 +175,10 @@ func (w *wait) standing(t *trace.Trace) Standing {
 		st.Call = CallName(w.st.Call)
 	}
 	if w.need != nil {
-		st.Object, st.Place, st.Ahead = objectName(t, w.st.Object, w.at.rec.Row), w.st.Turn, w.st.At
+		st.Object, st.Place = objectName(t, w.st.Object, w.at.rec.Row), w.place()
+		if last := w.need.last(); st.Place > last+1 {
+			st.Ahead = st.Place - 1 - last
+		}
 		if w.on != nil {
 			st.By, st.ByAt = w.on.Name, w.upTo
 		}
@@ -180,8 +187,8 @@ func (w *wait) standing(t *trace.Trace) Standing {
 }
 
 // cycle follows the waits from one thread to the next, until one comes again or the chain ends; it prefers a chain that
-// closes.
-func (s *State) cycle(t *trace.Trace, waits []*wait) (lines []string, closed bool) {
+// closes. end is the thread that an open chain ends at.
+func (s *State) cycle(t *trace.Trace, waits []*wait) (lines []string, closed bool, end *trace.Thread) {
 	by := map[*trace.Thread]*wait{}
 	for _, w := range waits {
 		by[w.th] = w
@@ -199,7 +206,7 @@ func (s *State) cycle(t *trace.Trace, waits []*wait) (lines []string, closed boo
 				for _, x := range chain[from:] {
 					lines = append(lines, x.line())
 				}
-				return lines, true
+				return lines, true, nil
 			}
 			seen[w.th] = len(chain)
 			chain = append(chain, w)
@@ -216,15 +223,16 @@ func (s *State) cycle(t *trace.Trace, waits []*wait) (lines []string, closed boo
 		if len(chain) <= len(best) {
 			continue
 		}
-		best = best[:0]
+		best, end = best[:0], nil
 		for _, x := range chain {
 			best = append(best, x.line())
 		}
 		if last := chain[len(chain)-1]; last.on != nil {
-			best = append(best, s.endOf(t, last.on, by[last.on]))
+			end = last.on
+			best = append(best, s.endOf(t, end))
 		}
 	}
-	return best, false
+	return best, false, end
 }
 
 func (w *wait) line() string {
@@ -236,7 +244,7 @@ func (w *wait) line() string {
 }
 
 // endOf says why the last one of a chain does not do what it should.
-func (s *State) endOf(t *trace.Trace, th *trace.Thread, w *wait) string {
+func (s *State) endOf(t *trace.Trace, th *trace.Thread) string {
 	if int(th.UID) >= len(s.Threads) {
 		return "thread " + th.Name + " is not of this trace"
 	}

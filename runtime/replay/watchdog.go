@@ -120,19 +120,18 @@ func (s *State) Stall(t *trace.Trace, o *Outside, there map[uint32]time.Duration
 	if d := s.Missing(t, o, there, false); d != nil {
 		return d
 	}
-	if d := s.more(t, o); d != nil {
-		return d
-	}
 	d := &Difference{What: WhatStall}
 	waits, sv := s.waits(t, nil)
 	for _, w := range waits {
 		d.Standing = append(d.Standing, w.standing(t))
-		if w.need != nil {
-			d.Held = append(d.Held, w.need.held(t, w.at.rec.Row)...)
-		}
+		d.hold(t, w.need, w.at.rec.Row)
 	}
 	var closed bool
-	d.Cycle, closed = s.cycle(t, waits)
+	var end *trace.Thread
+	d.Cycle, closed, end = s.cycle(t, waits)
+	if end = s.beyond(t, waits, end); end != nil && !closed {
+		return s.more(t, o, end)
+	}
 	d.Headline = "nothing can move"
 	if len(d.Cycle) > 0 {
 		d.Headline += ": " + d.Cycle[0]
@@ -213,35 +212,39 @@ func (s *State) Spin(t *trace.Trace, o *Outside, uid uint32, used, gap time.Dura
 	return d
 }
 
-// more reports a thread that asks for more than the trace has, in a process that the trace says has ended otherwise.
-func (s *State) more(t *trace.Trace, o *Outside) *Difference {
-	for i := range s.Threads {
-		st := &s.Threads[i]
-		th := t.ThreadByUID(st.UID)
-		if st.State != cabi.TurnEnd || th == nil {
-			continue
+// beyond is the thread that asks for more than the trace has and that others wait for; where nobody waits, one of a
+// process that nobody can end any more. nil when there is none.
+func (s *State) beyond(t *trace.Trace, waits []*wait, end *trace.Thread) *trace.Thread {
+	if end != nil {
+		if int(end.UID) < len(s.Threads) && s.Threads[end.UID].State == cabi.TurnEnd {
+			return end
 		}
-		for j := range s.Threads {
-			x := &s.Threads[j]
-			if x.UID != 0 && x.Proc == st.Proc && (x.State == cabi.TurnRuns || x.State == cabi.TurnWaits || x.State == cabi.TurnNone) {
-				th = nil // those may still end it
-				break
-			}
+		return nil
+	}
+	left := map[uint32]bool{} // processes
+	for _, w := range waits {
+		left[w.st.Proc] = left[w.st.Proc] || w.st.State == cabi.TurnRuns || w.st.State == cabi.TurnWaits
+	}
+	for _, w := range waits {
+		if w.st.State == cabi.TurnEnd && !left[w.st.Proc] {
+			return w.th
 		}
-		if th == nil {
-			continue
-		}
-		d := &Difference{What: "more", Event: st.Event, Call: CallName(st.Call), Came: CallName(st.Call), Expected: "the end of the thread"}
-		s.place(d, t, th)
-		d.Detail = "expected the end of the thread, got " + d.Call
-		d.Headline = fmt.Sprintf("thread %s, event %d: %s", d.Thread, d.Event, d.Detail)
-		a := lookAt(t, th, st.Event, lastEvents)
-		d.Last = a.last
-		sv := s.standing(d, t, a)
-		d.Causes = s.causes(t, o, d, th, a, sv)
-		return d
 	}
 	return nil
+}
+
+// more reports a thread that asks for more than the trace has.
+func (s *State) more(t *trace.Trace, o *Outside, th *trace.Thread) *Difference {
+	st := &s.Threads[th.UID]
+	d := &Difference{What: "more", Event: st.Event, Call: CallName(st.Call), Came: CallName(st.Call), Expected: "the end of the thread"}
+	s.place(d, t, th)
+	d.Detail = "expected the end of the thread, got " + d.Call
+	d.Headline = fmt.Sprintf("thread %s, event %d: %s", d.Thread, d.Event, d.Detail)
+	a := lookAt(t, th, st.Event, lastEvents)
+	d.Last = a.last
+	sv := s.standing(d, t, a)
+	d.Causes = s.causes(t, o, d, th, a, sv)
+	return d
 }
 
 // Missing reports the first thread that ended before all of its events were asked for, or never came to be; nil when
