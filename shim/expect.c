@@ -8,6 +8,12 @@
 
 struct replay *shim_index;
 
+u64 shim_apart(u64 len)
+{
+	static u64 next = 1ull << 45;
+	return __atomic_fetch_add(&next, (len + (2u << 20)) & ~((2ull << 20) - 1), __ATOMIC_RELAXED);
+}
+
 /* The stream files, mapped when the process starts; forked children have them, too. */
 static struct {
 	const u8 *at;
@@ -31,7 +37,7 @@ static int map_stream(u32 i)
 		return fd == -ENOENT ? 0 : (int)fd;
 	if (sys(SYS_fstat, fd, &st) == 0 && st.st_size > 0) {
 		u64 len = ((u64)st.st_size + 4095) & ~4095ull;
-		p = sys(SYS_mmap, 0, len + ROOM, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		p = sys(SYS_mmap, shim_apart(len + ROOM), len + ROOM, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (!(p < 0 && p > -4096))
 			r = sys(SYS_mmap, p, len, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
 		if ((p < 0 && p > -4096) || (r < 0 && r > -4096)) {
@@ -63,7 +69,7 @@ int shim_index_map(const char *path)
 	if (fd < 0)
 		return (int)fd;
 	if (sys(SYS_fstat, fd, &st) == 0 && st.st_size >= (long)sizeof *shim_index)
-		p = sys(SYS_mmap, 0, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		p = sys(SYS_mmap, shim_apart((u64)st.st_size), st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	sys(SYS_close, fd);
 	if (p < 0 && p > -4096)
 		return (int)p;

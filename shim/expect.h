@@ -83,6 +83,10 @@ static inline void shim_expect_drop(struct expects *x)
 extern struct replay *shim_index HIDDEN; /* NULL: this is no re-execution */
 HIDDEN int shim_index_map(const char *path); /* 0 or -errno */
 
+/* Where a re-execution maps what a recording does not have: far from where the kernel puts what the program maps, so
+ * that this has its recorded addresses. No more than a wish to the kernel. */
+HIDDEN u64 shim_apart(u64 len);
+
 static inline struct replaythread *shim_index_threads(void)
 {
 	return (struct replaythread *)((u8 *)shim_index + shim_index->threadsat);

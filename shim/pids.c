@@ -1,5 +1,6 @@
 /* See pids.h. */
 #include "pids.h"
+#include "expect.h"
 #include "minlibc.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@ int shim_pids_open(const char *path)
 	long p, fd = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return (int)fd;
-	p = sys(SYS_mmap, 0, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	p = sys(SYS_mmap, shim_apart(sizeof *page), sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	sys(SYS_close, fd);
 	if (p < 0 && p > -4096)
 		return (int)p;

@@ -110,7 +110,7 @@ int shim_re_thread(struct thr *t)
 	struct replaythread *th;
 	long p = (long)t->re;
 	if (!p) {
-		p = sys(SYS_mmap, 0, sizeof *t->re, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		p = sys(SYS_mmap, shim_apart(sizeof *t->re), sizeof *t->re, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (p < 0 && p > -4096)
 			return (int)p;
 		t->re = (struct re *)p;

@@ -90,7 +90,7 @@ static struct place *place_for(DIR *d)
 			at = 0;
 			continue;
 		}
-		p = sys(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		p = sys(SYS_mmap, shim_apart(PAGE), PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p < 0 && p > -4096)
 			return 0;
 		more = (struct places *)p;

@@ -21,7 +21,7 @@ static u32 *made_of(i64 fd)
 		return 0;
 	if (!m) {
 		u64 len = FDS_PER_PAGE * FD_PAGES * sizeof *m;
-		long p = sys(SYS_mmap, 0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		long p = sys(SYS_mmap, shim_apart(len), len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (p < 0 && p > -4096)
 			return 0;
 		sys(SYS_madvise, p, len, MADV_WIPEONFORK);

@@ -54,7 +54,7 @@ static int grow(void)
 	long p;
 	if (cap && used < cap / 2)
 		return 1;
-	p = sys(SYS_mmap, 0, (n ? n * 2 : 1024) * sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = sys(SYS_mmap, shim_apart((n ? n * 2 : 1024) * sizeof *table), (n ? n * 2 : 1024) * sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p < 0 && p > -4096)
 		return used + 1 < cap;
 	table = (struct given *)p;
@@ -102,7 +102,7 @@ static struct latest *latest_of(int fd)
 	if (fd < 0 || fd >= FDS_PER_PAGE * FD_PAGES)
 		return 0;
 	if (!latest) {
-		long p = sys(SYS_mmap, 0, FDS_PER_PAGE * FD_PAGES * sizeof *latest, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		long p = sys(SYS_mmap, shim_apart(FDS_PER_PAGE * FD_PAGES * sizeof *latest), FDS_PER_PAGE * FD_PAGES * sizeof *latest, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (p < 0 && p > -4096)
 			return 0;
 		latest = (struct latest *)p;
