@@ -103,11 +103,18 @@ print(n, random.random(), time.time(), os.listdir("tree"), tempfile.mkstemp(dir=
 	}
 }
 
-// TestReexecuteStreams keeps an order that only the C library knows.
+// TestReexecuteFileLocks and TestReexecuteStreams keep orders that only the kernel and the C library know.
+func TestReexecuteFileLocks(t *testing.T) {
+	bin := compile(t, filepath.Join(top, "tests", "replay", "file_locks.c"))
+	for _, n := range []int{2, 16} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { rerun(t, 3, fmt.Sprint("exec ", bin, " ", n), nil) })
+	}
+}
+
 func TestReexecuteStreams(t *testing.T) {
 	bin := compile(t, filepath.Join(top, "tests", "replay", "streams.c"))
 	for _, n := range []int{2, 16} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { rerun(t, 3, fmt.Sprint(bin, " ", n), nil) })
+		t.Run(fmt.Sprint(n), func(t *testing.T) { rerun(t, 3, fmt.Sprint("exec ", bin, " ", n), nil) })
 	}
 }
 

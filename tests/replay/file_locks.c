@@ -1,14 +1,18 @@
-/* Processes that take a file's lock in turn, in every way there is, and write who has it. Prints the order. */
+/* Threads that take a file's lock in turn, each through a descriptor of its own, and write who has it: in the ways whose
+ * owner is the descriptor, and in those whose owner is the process by one thread a process. Prints the order. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FLOCK, POSIX, OFD, LOCKF, TRY, WAYS };
+enum { FLOCK, OFD, TRY, SHARED_WAYS, POSIX = SHARED_WAYS, LOCKF, WAYS };
 
-static void lock(int fd, int way)
+static int way, fds[64];
+
+static void lock(int fd)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	switch (way) {
@@ -31,7 +35,7 @@ static void lock(int fd, int way)
 	}
 }
 
-static void unlock(int fd, int way)
+static void unlock(int fd)
 {
 	struct flock l = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
 	switch (way) {
@@ -51,31 +55,42 @@ static void unlock(int fd, int way)
 	}
 }
 
-static void work(int way, int me)
+static void *work(void *p)
 {
-	int fd = open("log", O_RDWR | O_CREAT, 0600), i;
+	int me = (int)(long)p, fd = fds[me], i;
 	for (i = 0; i < 60; i++) {
 		char who = (char)('a' + me);
-		lock(fd, way);
+		lock(fd);
 		pwrite(fd, &who, 1, lseek(fd, 0, SEEK_END));
-		unlock(fd, way);
+		unlock(fd);
 	}
-	_exit(0);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	int way, i, n = argc > 1 ? atoi(argv[1]) : 2;
+	int n = argc > 1 ? atoi(argv[1]) : 2, ways = argc > 2 ? WAYS : SHARED_WAYS;
 	char all[4096];
-	for (way = 0; way < WAYS; way++) {
+	for (way = 0; way < ways; way++) {
+		pthread_t t[64];
 		ssize_t r;
+		long i;
 		int fd;
 		unlink("log");
 		for (i = 0; i < n; i++)
-			if (fork() == 0)
-				work(way, i);
-		while (wait(0) > 0)
-			;
+			fds[i] = open("log", O_RDWR | O_CREAT, 0600);
+		for (i = 0; i < n; i++)
+			if (way < SHARED_WAYS)
+				pthread_create(&t[i], 0, work, (void *)i);
+			else if (fork() == 0)
+				work((void *)i), _exit(0);
+		for (i = 0; i < n; i++)
+			if (way < SHARED_WAYS)
+				pthread_join(t[i], 0);
+			else
+				wait(0);
+		for (i = 0; i < n; i++)
+			close(fds[i]);
 		fd = open("log", O_RDONLY);
 		r = read(fd, all, sizeof all);
 		close(fd);
