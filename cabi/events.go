@@ -105,8 +105,8 @@ const (
 const (
 	TokenGiven = 0
 	TokenDead  = 1 // its holder died
-	TokenSlept = 2 // its holder slept in a call that is not seen; the run is not serial here
-	TokenSpun  = 3 // its holder computed, or spun, for longer than its time; the run is not serial here
+	TokenSlept = 2 // its holder slept in a call that is not seen: it was stopped, or goes on beside (shim/serial.h)
+	TokenSpun  = 3 // its holder computed, or spun, for longer than its time: the same
 	TokenHere  = 4 // flag: taken right here; without it, at the end of the event that follows, which took none if the number is 0
 )
 

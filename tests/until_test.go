@@ -28,7 +28,7 @@ func bugNames(t testing.TB) []string {
 
 func bug(t testing.TB, name string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), name)
+	out := filepath.Join(t.TempDir(), filepath.Base(name))
 	if b, err := exec.Command("gcc", "-O1", "-D_GNU_SOURCE", "-pthread", "-w", "-Wl,-z,now", "-o", out, filepath.Join(top, "tests", "bugs", name+".c")).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, b)
 	}
