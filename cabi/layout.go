@@ -214,12 +214,26 @@ type Replay struct {
 	Skips     uint32
 	SkipsAt   uint64 // ReplaySkip
 	Token     uint64 // serial runs, otherwise 0: the turn that is on << TokenTID | tid of who has come to it, 0 while nobody has (shim/token.h); written by the program
+	Hold      uint32 // bits: what a thread has to look at before its next event: Hold…
+	Go        uint32 // written by replayd: grows when limits or breaks have changed; threads that stand sleep on it
+	Stops     uint32 // written by the program: times that a thread has come to stand; replayd sleeps on it
+	Broke     uint32 // written by the program: the thread that came to a break first; replayd takes it back
+	Breaks    uint32 // how many of Places are set
+	PadHold   uint32
+	Places    [BreaksMax]ReplayBreak
 }
 
 // ReplaySkip is a run of turns' numbers that no stream of a serial run has: of threads that were killed, or jumped away.
 type ReplaySkip struct {
 	From uint64
 	Past uint64
+}
+
+// ReplayBreak is a place before which a thread stands and the world is paused. 0 is any.
+type ReplayBreak struct {
+	Object uint64
+	Call   uint32
+	UID    uint32
 }
 
 // ReplayOutside is what a descriptor was that the first process inherited: its other end is not the run's.
@@ -290,6 +304,8 @@ type ReplayThread struct {
 	At      uint64 // where that stands
 	FirstFd uint32 // of its descriptors
 	Fds     uint32
+	Until   uint64 // written by replayd: how many events it may have; it stands before the next
+	Pass    uint64 // the same: the event, counted from 1, before which no break stops it
 }
 
 // States of a thread of a re-execution.
@@ -300,6 +316,18 @@ const (
 	TurnEnd     = 3 // its part of the trace is used up, and it asked for more: it waits for the end of its process
 	TurnOver    = 4 // it has ended
 	TurnStopped = 5 // by a difference somewhere
+	TurnHeld    = 6 // stands before its next event, by its limit
+	TurnBroke   = 7 // the same, by a break
+)
+
+// Bits of Replay.Hold, and bounds of what is held by.
+const (
+	HoldDiverged = 1
+	HoldControl  = 2 // limits, breaks or a pause
+
+	BreaksMax  = 16
+	ParkedHeld = 0xffffffff // Slot.Parked of a thread that stands by limit, break or the end of its trace: it looks at the pause word before it goes on
+	NoLimit    = 1<<63 - 1
 )
 
 // What differs.

@@ -55,6 +55,13 @@
 #define PROPHET_TurnEnd 3
 #define PROPHET_TurnOver 4
 #define PROPHET_TurnStopped 5
+#define PROPHET_TurnHeld 6
+#define PROPHET_TurnBroke 7
+#define PROPHET_HoldDiverged 1
+#define PROPHET_HoldControl 2
+#define PROPHET_BreaksMax 16
+#define PROPHET_ParkedHeld 4294967295ull
+#define PROPHET_NoLimit 9223372036854775807ull
 #define PROPHET_DiffersCall 1
 #define PROPHET_DiffersResult 2
 #define PROPHET_DiffersField 3
@@ -461,6 +468,16 @@ _Static_assert(sizeof(struct replayskip) == 16, "replayskip");
 _Static_assert(offsetof(struct replayskip, from) == 0, "replayskip.From");
 _Static_assert(offsetof(struct replayskip, past) == 8, "replayskip.Past");
 
+struct replaybreak {
+	uint64_t object;
+	uint32_t call;
+	uint32_t uid;
+};
+_Static_assert(sizeof(struct replaybreak) == 16, "replaybreak");
+_Static_assert(offsetof(struct replaybreak, object) == 0, "replaybreak.Object");
+_Static_assert(offsetof(struct replaybreak, call) == 8, "replaybreak.Call");
+_Static_assert(offsetof(struct replaybreak, uid) == 12, "replaybreak.UID");
+
 struct replay {
 	uint64_t magic;
 	uint32_t version;
@@ -492,8 +509,15 @@ struct replay {
 	uint32_t skips;
 	uint64_t skipsat;
 	uint64_t token;
+	uint32_t hold;
+	uint32_t go;
+	uint32_t stops;
+	uint32_t broke;
+	uint32_t breaks;
+	uint32_t padhold;
+	struct replaybreak places[16];
 };
-_Static_assert(sizeof(struct replay) == 8048, "replay");
+_Static_assert(sizeof(struct replay) == 8328, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -524,6 +548,13 @@ _Static_assert(offsetof(struct replay, fds) == 8024, "replay.Fds");
 _Static_assert(offsetof(struct replay, skips) == 8028, "replay.Skips");
 _Static_assert(offsetof(struct replay, skipsat) == 8032, "replay.SkipsAt");
 _Static_assert(offsetof(struct replay, token) == 8040, "replay.Token");
+_Static_assert(offsetof(struct replay, hold) == 8048, "replay.Hold");
+_Static_assert(offsetof(struct replay, go) == 8052, "replay.Go");
+_Static_assert(offsetof(struct replay, stops) == 8056, "replay.Stops");
+_Static_assert(offsetof(struct replay, broke) == 8060, "replay.Broke");
+_Static_assert(offsetof(struct replay, breaks) == 8064, "replay.Breaks");
+_Static_assert(offsetof(struct replay, padhold) == 8068, "replay.PadHold");
+_Static_assert(offsetof(struct replay, places) == 8072, "replay.Places");
 
 struct replaythread {
 	uint32_t uid;
@@ -546,8 +577,10 @@ struct replaythread {
 	uint64_t at;
 	uint32_t firstfd;
 	uint32_t fds;
+	uint64_t until;
+	uint64_t pass;
 };
-_Static_assert(sizeof(struct replaythread) == 96, "replaythread");
+_Static_assert(sizeof(struct replaythread) == 112, "replaythread");
 _Static_assert(offsetof(struct replaythread, uid) == 0, "replaythread.UID");
 _Static_assert(offsetof(struct replaythread, proc) == 4, "replaythread.Proc");
 _Static_assert(offsetof(struct replaythread, parent) == 8, "replaythread.Parent");
@@ -568,6 +601,8 @@ _Static_assert(offsetof(struct replaythread, turn) == 72, "replaythread.Turn");
 _Static_assert(offsetof(struct replaythread, at) == 80, "replaythread.At");
 _Static_assert(offsetof(struct replaythread, firstfd) == 88, "replaythread.FirstFd");
 _Static_assert(offsetof(struct replaythread, fds) == 92, "replaythread.Fds");
+_Static_assert(offsetof(struct replaythread, until) == 96, "replaythread.Until");
+_Static_assert(offsetof(struct replaythread, pass) == 104, "replaythread.Pass");
 
 struct replaychunk {
 	uint64_t off;

@@ -68,6 +68,8 @@ Exit status: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	c.Flags().StringVar(&re.writes, "writes", "", "a directory for what the program writes, or `real`; otherwise it is removed at the end")
 	c.Flags().DurationVar(&re.stall, "stall", stallSpin, "CPU `time` that a thread may use without any event, where the recorded run took less than a tenth of it")
 	c.Flags().BoolVar(&re.json, "json", false, "print one JSON object about the re-execution on stderr at the end")
+	re.control.add(c)
+	c.Flags().BoolVar(&re.hold, "pause", false, "stand before the first event, until the control protocol lets it go on")
 	c.Flags().SetInterspersed(false)
 	flagError := func(code int) func(*cobra.Command, error) error {
 		return func(_ *cobra.Command, err error) error { return &usageError{code, err} }

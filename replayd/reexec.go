@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"prophet/cabi"
+	"prophet/replayd/control"
 	"prophet/runtime/inside"
 	"prophet/runtime/recovery"
 	"prophet/runtime/replay"
@@ -31,6 +32,8 @@ type reexec struct {
 	writes   string // inside.Spec.Writes
 	stall    time.Duration
 	json     bool
+	control  controlFlags
+	hold     bool // before the first event
 
 	t     *trace.Trace
 	dir   string // where the stream files are
@@ -42,6 +45,10 @@ type reexec struct {
 	env   []string // given to the program; nil: the recorded one
 
 	result replay.Result
+	gone   chan struct{} // closed when the program has ended
+
+	steer  *control.Again // nil without --control
+	served *served
 }
 
 // Of the watchdog: how long nothing may happen in a world in which every thread waits, how much CPU time a thread may use
@@ -56,14 +63,49 @@ const (
 const standsAfter = 100 * time.Millisecond
 
 func (r *reexec) run(ctx context.Context) (int, error) {
+	r.gone = make(chan struct{})
 	if err := r.open(); err != nil {
 		return run.StatusOurs, err
 	}
 	defer r.close()
+	if r.hold && r.control.socket == "" {
+		return run.StatusOurs, errors.New("--pause: nobody could let it go on without --control")
+	}
+	if r.control.socket != "" {
+		if err := r.serve(); err != nil {
+			return run.StatusOurs, err
+		}
+	}
 	if err := r.start(ctx); err != nil {
 		return run.StatusOurs, err
 	}
-	return r.watch(ctx)
+	if r.served != nil {
+		fmt.Fprintf(r.served.bye, "%d\n", r.world.Process1())
+	}
+	ended := r.ended()
+	if r.hold {
+		if err := r.steer.Begin(); err != nil {
+			return run.StatusOurs, err
+		}
+	}
+	return r.watch(ctx, ended)
+}
+
+// serve makes the control socket, and starts who outlives us.
+func (r *reexec) serve() error {
+	if err := r.control.check(); err != nil {
+		return err
+	}
+	index, err := shm.OpenIndex(r.index.Name())
+	if err != nil {
+		return err
+	}
+	r.steer = control.NewAgain(r.t, r.trace, filepath.Join(r.work, "run.prophet"), index, r.control.onDeath == "stay", r.realtime, r.gone)
+	if r.hold {
+		r.steer.Hold()
+	}
+	r.served, err = watched(r.steer, &r.control, "--work", r.work, filepath.Join(r.work, "run.prophet"))
+	return err
 }
 
 func (r *reexec) open() error {
@@ -124,6 +166,9 @@ func (r *reexec) open() error {
 }
 
 func (r *reexec) close() {
+	if r.served != nil {
+		r.served.end()
+	}
 	if r.world != nil {
 		changes, err := r.world.Close()
 		if err != nil {
@@ -142,8 +187,19 @@ func (r *reexec) close() {
 		r.t.Close()
 	}
 	if r.work != "" {
-		os.RemoveAll(r.work)
+		forget(r.work)
 	}
+}
+
+// forget removes what a re-execution has left: its directory, and the rings of processes that were killed.
+func forget(work string) {
+	if c, err := shm.OpenControl(filepath.Join(work, "run.prophet")); err == nil {
+		for _, name := range []string{shm.RingsName(c.Tag()), shm.FlightName(c.Tag()), shm.LinkName(c.Tag())} {
+			os.Remove(filepath.Join(shm.Dir(), name))
+		}
+		c.Close()
+	}
+	os.RemoveAll(work)
 }
 
 // start builds the surroundings that the recorded run began in and starts the program there.
@@ -194,7 +250,7 @@ func (r *reexec) start(ctx context.Context) error {
 	env = append(env, "LD_PRELOAD="+preload, "PROPHET_TRACE="+filepath.Join(r.work, "run.prophet"),
 		"PROPHET_OPTIONS=level="+level+serial+",replay="+filepath.Join(r.work, "index")+",pids="+pids)
 	s := inside.Spec{Path: exe, Argv: r.args, Env: env, Dir: r.cwd, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Pids: pids,
-		Share: []string{r.work, r.dir, shm.Dir()}, Writes: r.writes, Limits: again.Limits}
+		Share: []string{r.work, r.dir, shm.Dir()}, Writes: r.writes, Limits: again.Limits, Outlives: r.served != nil}
 	for _, p := range r.t.Procs {
 		if p.How == cabi.ProcRoot {
 			s.PID = int(p.PID)
@@ -254,13 +310,13 @@ func (r *reexec) ended() <-chan inside.Status {
 		s, err := r.world.Wait()
 		<-r.world.Done()
 		r.err = err
+		close(r.gone)
 		c <- s
 	}()
 	return c
 }
 
-func (r *reexec) watch(ctx context.Context) (int, error) {
-	ended := r.ended()
+func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	dog := &replay.Watchdog{Idle: stallAfter, Spin: r.stall, Loose: r.realtime}
@@ -293,6 +349,16 @@ func (r *reexec) watch(ctx context.Context) (int, error) {
 			r.world.Kill()
 			<-ended
 			return r.differs(s, d)
+		}
+		if r.steer != nil {
+			if err := r.steer.Poll(); err != nil {
+				return run.StatusOurs, err
+			}
+			if r.steer.Stands() {
+				dog.Moved()
+				looked, lookedAtEnd = time.Now(), time.Now()
+				continue
+			}
 		}
 		if killed != 0 && time.Since(lookedAtEnd) >= standsAfter {
 			lookedAtEnd = time.Now()
@@ -379,6 +445,11 @@ func (r *reexec) verdict(status inside.Status) (int, error) {
 	if err != nil {
 		return run.StatusOurs, err
 	}
+	return r.judge(s, &status)
+}
+
+// judge is verdict; status nil: nobody knows how the program ended.
+func (r *reexec) judge(s *replay.State, status *inside.Status) (int, error) {
 	o := r.outside(s)
 	if s.Head.Diverged != 0 {
 		return r.differs(s, s.Differ(r.t, o))
@@ -386,19 +457,23 @@ func (r *reexec) verdict(status inside.Status) (int, error) {
 	if d := s.Missing(r.t, o, nil, true); d != nil {
 		return r.differs(s, d)
 	}
-	if d := s.Status(r.t, o, status.Code, trace.SignalName(uint64(status.Signal))); d != nil {
-		return r.differs(s, d)
+	exit := 0
+	if status != nil {
+		if d := s.Status(r.t, o, status.Code, trace.SignalName(uint64(status.Signal))); d != nil {
+			return r.differs(s, d)
+		}
+		exit = status.Exit()
 	}
 	r.count(s)
 	r.result.Identical = true
 	if r.json {
-		return status.Exit(), nil
+		return exit, nil
 	}
 	if n := s.Head.Missed; n > 0 {
 		fmt.Fprintf(os.Stderr, "replayd: %d turns were taken late, their calls got lost: please report it\n", n)
 	}
 	fmt.Fprintf(os.Stderr, "replayd: identical: %d events, %d threads, %d processes\n", s.Events(), len(r.t.Threads), len(r.t.Procs))
-	return status.Exit(), nil
+	return exit, nil
 }
 
 // tell prints the result for programs.

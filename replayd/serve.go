@@ -64,22 +64,32 @@ func recordCmd() *cobra.Command {
 
 // served is a live run whose control is served, and watched over.
 type served struct {
-	world   *control.Live
+	world   closer
 	server  *control.Server
 	watcher *exec.Cmd
 	bye     io.WriteCloser
 }
 
+// closer is a world that can be let go of.
+type closer interface {
+	control.World
+	io.Closer
+}
+
 func begin(dir string, f *controlFlags) (*served, error) {
-	stay := f.onDeath == "stay"
-	s := &served{world: control.NewLive(dir, stay)}
+	return watched(control.NewLive(dir, f.onDeath == "stay"), f, dir)
+}
+
+// watched serves a world, and starts the process that outlives us; args name what it watches over.
+func watched(w closer, f *controlFlags, args ...string) (*served, error) {
+	s := &served{world: w}
 	var err error
 	if s.server, err = control.Listen(f.socket, s.world); err != nil {
 		return nil, err
 	}
 	exe, err := os.Executable()
 	if err == nil {
-		s.watcher = exec.Command(exe, "watch", "--on-death", f.onDeath, dir)
+		s.watcher = exec.Command(exe, append([]string{"watch", "--on-death", f.onDeath}, args...)...)
 		s.watcher.Stderr = os.Stderr
 		s.watcher.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what the terminal kills it survives
 		if s.bye, err = s.watcher.StdinPipe(); err == nil {
@@ -130,7 +140,7 @@ func serve(dir string, f *controlFlags) error {
 
 // watchCmd is the process that outlives a daemon which is killed.
 func watchCmd() *cobra.Command {
-	var onDeath string
+	var onDeath, work string
 	c := &cobra.Command{
 		Use:    "watch DIR",
 		Short:  "Watch over a run whose daemon may die",
@@ -138,13 +148,30 @@ func watchCmd() *cobra.Command {
 		Args:   exactly(1, "a trace"),
 		RunE: func(_ *cobra.Command, a []string) error {
 			signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGTERM)
-			if line, _ := bufio.NewReader(io.LimitReader(os.Stdin, 16)).ReadString('\n'); line == "bye\n" {
+			in := bufio.NewReader(io.LimitReader(os.Stdin, 32))
+			line, _ := in.ReadString('\n')
+			if work != "" && line != "" && line != "bye\n" {
+				o, err := outliving(a[0], work, line)
+				if err != nil {
+					return err
+				}
+				line, _ = in.ReadString('\n')
+				if line != "bye\n" {
+					return o.take(onDeath == "stay")
+				}
+			}
+			if line == "bye\n" {
+				return nil
+			}
+			if work != "" { // it died before the program was started
+				forget(work)
 				return nil
 			}
 			return leave(a[0], onDeath == "stay", "it was killed")
 		},
 	}
 	c.Flags().StringVar(&onDeath, "on-death", "go", "")
+	c.Flags().StringVar(&work, "work", "", "")
 	return c
 }
 

@@ -140,6 +140,7 @@ void shim_re_stop(struct thr *t, u32 state)
 		shim_token_give(t);
 	if (th)
 		__atomic_store_n(&th->state, state, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->slot->parked, PROPHET_ParkedHeld, __ATOMIC_RELEASE);
 	for (;;)
 		TRUE(pause)();
 }
@@ -206,6 +207,7 @@ void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u
 	u32 none = 0;
 	if (__atomic_compare_exchange_n(&shim_index->diverged, &none, t->uid ? t->uid : ~0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		struct text s;
+		__atomic_or_fetch(&shim_index->hold, PROPHET_HoldDiverged, __ATOMIC_ACQ_REL);
 		r->uid = t->uid;
 		r->proc = t->proc;
 		r->event = t->re && t->re->th ? t->re->th->event : 0;
@@ -242,6 +244,7 @@ void shim_re_nap(struct thr *t, u64 object, u64 turn, u64 away, const struct tim
 	t->re->th->at = away;
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
 	sys(SYS_nanosleep, ts, 0);
+	shim_park();
 	__atomic_store_n(&t->re->th->state, was, __ATOMIC_RELEASE);
 }
 
@@ -318,6 +321,7 @@ void shim_re_await(struct thr *t)
 			return;
 		events = sum;
 		sys(SYS_nanosleep, &ts, 0);
+		shim_park();
 	}
 }
 
@@ -475,11 +479,13 @@ int shim_re_begin(struct ev *e)
 	e->begin = t->last; /* no time passes: nothing is written */
 	e->turn = 0;
 	re->th->call = e->call;
-	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
-		shim_re_stop(t, PROPHET_TurnStopped);
+	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
+		shim_re_hold(t, 0);
 	if (unlikely(re->turn) && !(e->note & PROPHET_NoteVforked) && !(shim_re_flags[e->call] & RE_HOLDS))
 		turn_over(t);
 	for (;;) {
+		if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
+			shim_re_hold(t, 0);
 		x = shim_expect(&re->ex);
 		if (likely(x->kind == EXPECT_EVENT && x->call == e->call))
 			break; /* taken or not: by one that was left, or by one outside of this one, which finds its own when it is done */
@@ -523,6 +529,8 @@ int shim_re_begin(struct ev *e)
 		}
 		call_differs(e, x, PROPHET_DiffersCall, 0);
 	}
+	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
+		shim_re_hold(t, x);
 	x->taken = 1;
 	re->x = e->x = x;
 	return 1;
@@ -702,18 +710,21 @@ void shim_re_commit(struct ev *e)
 	}
 	compare(e, x);
 	token = x->token;
-	re->x = 0;
-	shim_expect_drop(&re->ex);
-	re->th->call = 0;
-	__atomic_store_n(&re->th->event, re->th->event + 1, __ATOMIC_RELEASE);
-	if (unlikely(re->th->state == PROPHET_TurnOver))
-		look_left(t);
 	if (shim_re_flags[e->call] & RE_TURN) {
 		if (e->seq | e->turn)
 			shim_turn_next(e->obj, e->seq ? e->seq : e->turn);
 		else
 			shim_turn_all(e->obj);
 	}
+	/* The place is taken, and called; the event itself may have to wait. */
+	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
+		shim_re_hold(t, 0);
+	re->x = 0;
+	shim_expect_drop(&re->ex);
+	re->th->call = 0;
+	__atomic_store_n(&re->th->event, re->th->event + 1, __ATOMIC_RELEASE);
+	if (unlikely(re->th->state == PROPHET_TurnOver))
+		look_left(t);
 	if (unlikely(token))
 		shim_token_take(t, token);
 }

@@ -67,6 +67,7 @@ HIDDEN int shim_re_signal(struct thr *t, int sig); /* a handler begins: 0: the t
 HIDDEN void shim_re_sigret(struct thr *t, int sig);
 HIDDEN NOINLINE void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text);
 HIDDEN void shim_re_stop(struct thr *t, u32 state) __attribute__((noreturn));
+HIDDEN NOINLINE void shim_re_hold(struct thr *t, const struct expect *x); /* Replay.hold is set: returns when the thread may have its next event; x: that, if it is known */
 HIDDEN void shim_re_hashed(struct ev *e); /* compares the hash that the event has been given, instead of data */
 HIDDEN void shim_re_record(struct thr *t, u32 tag); /* what a recording would write here */
 HIDDEN int shim_re_mine(const struct thr *t); /* whether an object that has no name yet is to get one from this thread, now */
@@ -165,7 +166,7 @@ static inline __attribute__((always_inline)) int shim_re_quick(struct re *re, u3
 		x->p = p + 3;
 	else
 		return 0;
-	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
+	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_RELAXED)))
 		return x->p = p, 0;
 	if (place)
 		k->seq = place;

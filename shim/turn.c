@@ -39,6 +39,12 @@ static int not_called(const u32 *word, u32 was)
 	return i == 100;
 }
 
+/* Who took the place may have been kept from calling. */
+static int steered(u32 pause)
+{
+	return pause & 1 || __atomic_load_n(&shim_ctl.pause, __ATOMIC_ACQUIRE) != pause || __atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE);
+}
+
 static inline u64 wanted(u64 name, u64 place)
 {
 	return (name * 0x9E3779B97F4A7C15ull ^ place) | 1ull << 63;
@@ -93,7 +99,7 @@ void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_
 		at = place > EARLY && away > EARLY && away < 1ull << 32 ? place - EARLY : place; /* that may be far from a first place */
 		i = enter(b, wanted(name, at));
 		for (;;) {
-			u32 word = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE);
+			u32 word = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE), pause = __atomic_load_n(&shim_ctl.pause, __ATOMIC_ACQUIRE);
 			away = ready(object, x);
 			if (!away || (at != place && away <= EARLY))
 				break;
@@ -101,8 +107,9 @@ void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_
 				leave(b, i);
 				shim_re_stop(t, PROPHET_TurnWaits);
 			}
-			if (sleep_at(&b->word, word, 1u << i) && !ready(object, x) && not_called(&b->word, word))
+			if (sleep_at(&b->word, word, 1u << i) && !ready(object, x) && not_called(&b->word, word) && !steered(pause))
 				__atomic_add_fetch(&shim_index->missed, 1, __ATOMIC_RELAXED);
+			shim_park(); /* what calls us meanwhile is seen by looking */
 		}
 		leave(b, i);
 		__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);

@@ -165,6 +165,11 @@ func (k *Client) Resume(ctx context.Context) (*proto.Stop, error) {
 	return k.stop(ctx, proto.Request{Do: proto.DoResume})
 }
 
+// Continue lets them go on, and waits until the world stands by itself.
+func (k *Client) Continue(ctx context.Context) (*proto.Stop, error) {
+	return k.stop(ctx, proto.Request{Do: proto.DoContinue})
+}
+
 // RunToEvent lets the world go until the thread has had that event.
 func (k *Client) RunToEvent(ctx context.Context, thread string, event uint64) (*proto.Stop, error) {
 	return k.stop(ctx, proto.Request{Do: proto.DoRunTo, Thread: thread, Event: event})
@@ -183,6 +188,11 @@ func (k *Client) RunToMark(ctx context.Context, mark string) (*proto.Stop, error
 // Step lets one thread, or with "" all, have count events.
 func (k *Client) Step(ctx context.Context, thread string, count uint64) (*proto.Stop, error) {
 	return k.stop(ctx, proto.Request{Do: proto.DoStep, Thread: thread, Count: count})
+}
+
+// ClearBreak takes a break away; object or call is empty.
+func (k *Client) ClearBreak(ctx context.Context, object, call, thread string) (*proto.Stop, error) {
+	return k.stop(ctx, proto.Request{Do: proto.DoBreak, Object: object, Call: call, Thread: thread, Clear: true})
 }
 
 // BreakAtObject pauses the world at each event at an object, of a thread or with "" of any.

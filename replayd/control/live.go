@@ -157,6 +157,11 @@ func only(what string) error {
 		Hint: "end this run, then: replayd --trace TRACE --control SOCKET"}
 }
 
+// Continue is part of World.
+func (*Live) Continue(context.Context) (*proto.Stop, error) {
+	return nil, only("come to a break")
+}
+
 // RunTo is part of World.
 func (*Live) RunTo(context.Context, string, uint64, uint64, string) (*proto.Stop, error) {
 	return nil, only("run to an event")

@@ -225,6 +225,8 @@ func (s *Server) do(ctx context.Context, r proto.Request) (a proto.Answer, err e
 		a.Stop, err = s.world.Pause(ctx)
 	case proto.DoResume:
 		a.Stop, err = s.world.Resume(ctx)
+	case proto.DoContinue:
+		a.Stop, err = s.world.Continue(ctx)
 	case proto.DoRunTo:
 		a.Stop, err = s.world.RunTo(ctx, r.Thread, r.Event, r.TimeNS, r.Mark)
 	case proto.DoStep:

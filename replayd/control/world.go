@@ -22,6 +22,8 @@ type World interface {
 	// Pause stops all threads, Resume lets them go on. A world that is paused already stays so.
 	Pause(ctx context.Context) (*proto.Stop, error)
 	Resume(ctx context.Context) (*proto.Stop, error)
+	// Continue lets all go on, and waits until the world stands by itself: at a break, or at its end.
+	Continue(ctx context.Context) (*proto.Stop, error)
 	// RunTo lets the world go until a thread has had that event, virtual time is reached, or the mark is made; then it
 	// is paused. thread and event, timeNS, or mark are given.
 	RunTo(ctx context.Context, thread string, event, timeNS uint64, mark string) (*proto.Stop, error)

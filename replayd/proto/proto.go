@@ -24,13 +24,14 @@
 //	status                                                status: every thread
 //	pause                                                 stop
 //	resume                                                stop
+//	continue                                              stop, when the world stands by itself: at a break, or it has ended
 //	clock                                                 clock
 //	run-to   thread and event, or time_ns, or mark        stop, when it is reached or cannot be
 //	step     thread ("": all), count (1)                  stop
 //	break    object or call, thread; clear: take it away  stop with reason "set" or "cleared"
 //	detach                                                stop with reason "detached"
 //
-// thread is a thread's name in the trace (p0, p0/1, p0.2/1) or its uid in decimal. Times are ns of virtual time since the start of the run.
+// thread is a thread's name in the trace (p0, p0/1, p0.2/1) or its uid in decimal, object one's name as `prophet dump` has it (p0#3). Times are ns of virtual time since the start of the run.
 package proto
 
 import (
@@ -57,14 +58,15 @@ type Do string
 
 // All that can be asked for.
 const (
-	DoStatus Do = "status"
-	DoPause  Do = "pause"
-	DoResume Do = "resume"
-	DoClock  Do = "clock"
-	DoRunTo  Do = "run-to"
-	DoStep   Do = "step"
-	DoBreak  Do = "break"
-	DoDetach Do = "detach"
+	DoStatus   Do = "status"
+	DoPause    Do = "pause"
+	DoResume   Do = "resume"
+	DoClock    Do = "clock"
+	DoRunTo    Do = "run-to"
+	DoContinue Do = "continue"
+	DoStep     Do = "step"
+	DoBreak    Do = "break"
+	DoDetach   Do = "detach"
 )
 
 // Hello is the daemon's first line.
@@ -130,25 +132,28 @@ type Status struct {
 type Thread struct {
 	Name    string `json:"name"` // in the trace
 	UID     uint32 `json:"uid"`
-	PID     uint32 `json:"pid"`
+	PID     uint32 `json:"pid"` // where the daemon runs, as gdb needs it
 	TID     uint32 `json:"tid"`
 	Event   uint64 `json:"event"`          // how many it has had
 	Call    string `json:"call,omitempty"` // that it is inside of
 	SinceNS int64  `json:"since_ns,omitempty"`
 	Last    string `json:"last,omitempty"`   // the call of its last event
-	State   string `json:"state"`            // running, parked, in call, stopped, waiting, ended, dead
+	State   string `json:"state"`            // running, parked, in call, stopped, waiting, ending (asked for more than the trace has), ended, diverged, dead
 	Object  string `json:"object,omitempty"` // that it waits at
 	Turn    uint64 `json:"turn,omitempty"`   // its own turn there
-	At      uint64 `json:"at,omitempty"`     // the one that the object stands at
-	For     string `json:"for,omitempty"`    // the thread whose turn it is
+	At      uint64 `json:"at,omitempty"`     // the one that has to be taken, or given back, before
+	For     string `json:"for,omitempty"`    // by this thread
 }
 
-// Stop is how the world came to stand, or to go.
+// Stop is how the world came to stand, or to go. waiting: the thread cannot go on, as it waits at Object for the turn of For,
+// or in its call for what is outside of Prophet's sight.
 type Stop struct {
-	Reason string `json:"reason"` // paused, resumed, reached, stepped, broke, set, cleared, detached, ended, diverged
+	Reason string `json:"reason"` // paused, resumed, reached, stepped, waiting, broke, set, cleared, detached, ended, diverged
 	Thread string `json:"thread,omitempty"`
 	Event  uint64 `json:"event,omitempty"`
 	Call   string `json:"call,omitempty"`
+	Object string `json:"object,omitempty"`
+	For    string `json:"for,omitempty"`
 	TookNS int64  `json:"took_ns,omitempty"`
 	Halted int    `json:"halted,omitempty"` // processes that had to be stopped by a signal
 	Moving []int  `json:"moving,omitempty"` // tids of threads that could not be stopped
@@ -223,7 +228,7 @@ func (r *Request) check() error {
 	}
 	none := Request{ID: r.ID, Do: r.Do}
 	switch r.Do {
-	case DoStatus, DoPause, DoResume, DoClock, DoDetach:
+	case DoStatus, DoPause, DoResume, DoContinue, DoClock, DoDetach:
 		if *r != none {
 			return Errorf(BadRequest, "%s takes no further fields", r.Do)
 		}
@@ -254,7 +259,7 @@ func (r *Request) check() error {
 	case "":
 		return Errorf(BadRequest, "the request does not say what to do")
 	default:
-		return &Error{BadRequest, fmt.Sprintf("%q cannot be asked for", r.Do), "there are status, pause, resume, clock, run-to, step, break, detach"}
+		return &Error{BadRequest, fmt.Sprintf("%q cannot be asked for", r.Do), "there are status, pause, resume, continue, clock, run-to, step, break, detach"}
 	}
 	return nil
 }

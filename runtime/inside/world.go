@@ -388,6 +388,9 @@ func (w *World) watch() {
 	close(w.done)
 }
 
+// Process1 is the pid here of the world's process 1, from which all of it descends: with it all ends.
+func (w *World) Process1() int { return w.cmd.Process.Pid }
+
 // Wait waits for the program; its children may go on.
 func (w *World) Wait() (Status, error) {
 	<-w.ended

@@ -26,6 +26,7 @@ type look struct {
 	threads []Thread
 	order   []uint32 // processes, parents before their children
 	moves   map[uint32]bool
+	world   *shm.World
 }
 
 func (l *look) moving() (m []Thread) {
@@ -47,6 +48,7 @@ func (r *Run) look(p uint32, halted map[uint32]bool) (*look, error) {
 	}
 	slots := map[uint32]shm.Slot{} // by tid
 	pids := map[uint32]bool{}
+	world := r.world()
 	if rings != nil {
 		defer rings.Close()
 		for i := range rings.Len() {
@@ -58,15 +60,25 @@ func (r *Run) look(p uint32, halted map[uint32]bool) (*look, error) {
 			if h.Owner != pid || h.State == cabi.SlotFree || h.TID == 0 {
 				continue
 			}
-			if h.NS != 0 && r.ns != 0 && h.NS != r.ns {
+			tid, ok := h.TID, true
+			if world != nil {
+				if pid, tid, ok = world.Here(h.TID); !ok {
+					continue // it has ended
+				}
+			} else if h.NS != 0 && r.ns != 0 && h.NS != r.ns {
 				return nil, fmt.Errorf("process %d of the run is in another pid namespace: pause it from there", pid)
 			}
-			slots[h.TID] = h
+			slots[tid] = h
 			pids[pid] = true
 		}
 	}
-	l := &look{moves: map[uint32]bool{}}
+	l := &look{moves: map[uint32]bool{}, world: world}
 	self := uint32(os.Getpid())
+	if world != nil {
+		for _, pid := range world.Processes() { // also those that the recorder does not know
+			pids[pid] = true
+		}
+	}
 	l.order = family(pids, self)
 	for _, pid := range l.order {
 		first, stops := len(l.threads), false
@@ -76,7 +88,7 @@ func (r *Run) look(p uint32, halted map[uint32]bool) (*look, error) {
 			if known {
 				t.UID, t.Call = s.UID, s.Call
 			}
-			if known && p&1 != 0 && s.Parked == p {
+			if known && (p&1 != 0 && s.Parked == p || s.Parked == cabi.ParkedHeld) {
 				t.State = Parked
 				l.threads = append(l.threads, t)
 				continue

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -71,6 +72,41 @@ type Run struct {
 	dir string
 	c   *shm.Control
 	ns  uint32
+
+	mu    sync.Mutex
+	there *shm.World // where its processes have other pids; what is in shared memory are pids inside
+}
+
+// world is what r.there is now; nil when its pids are ours.
+func (r *Run) world() *shm.World {
+	if r.c.Index() == "" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.there == nil {
+		r.there = shm.WorldOf(r.dir)
+	}
+	if r.there == nil {
+		return nil
+	}
+	w := *r.there
+	w.Look()
+	return &w
+}
+
+// here are the pids here of those that got SIGSTOP.
+func here(w *shm.World, inside []uint32) []uint32 {
+	if w == nil {
+		return inside
+	}
+	var pids []uint32
+	for _, in := range inside {
+		if pid, _, ok := w.Here(in); ok {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // Open maps a live run.
@@ -133,6 +169,9 @@ func (r *Run) Pause() (*Report, error) {
 	rep := &Report{Pause: p}
 	halted := map[uint32]bool{}
 	old, _ := r.c.Halts()
+	if len(old) > 0 {
+		old = here(r.world(), old)
+	}
 	for _, pid := range old {
 		halted[pid] = true
 	}
@@ -163,7 +202,7 @@ func (r *Run) halt(l *look, halted map[uint32]bool) {
 		if halted[pid] || !l.moves[pid] || shm.StateOf(int(pid), int(pid)) == 'T' {
 			continue
 		}
-		r.c.Halt(pid)
+		r.c.Halt(l.world.Inside(pid))
 		halted[pid] = true
 		unix.Kill(int(pid), unix.SIGSTOP)
 	}
@@ -181,6 +220,9 @@ func (r *Run) Resume() (*Report, error) {
 	r.c.Release() // also then, as who resumed it may have died half-way
 	if !paused {
 		return nil, ErrNotPaused
+	}
+	if len(halts) > 0 {
+		halts = here(r.world(), halts)
 	}
 	if full {
 		halts = append(halts, r.stopped(halts)...)
@@ -215,12 +257,19 @@ func (r *Run) stopped(list []uint32) (more []uint32) {
 func (r *Run) timers(done map[uint32]bool) {
 	before, asked := r.c.Frozen(), uint32(0)
 	last := uint32(0)
+	world := r.world()
 	for i := range r.c.SlotsEnd() {
 		pid := r.c.Owner(i)
-		if pid == 0 || pid == last || done[pid] {
+		if pid == 0 || pid == last {
 			continue
 		}
 		last = pid
+		if world != nil {
+			pid, _, _ = world.Here(pid)
+		}
+		if pid == 0 || done[pid] {
+			continue
+		}
 		if shm.Catches(int(pid), unix.SIGCONT) && shm.StateOf(int(pid), int(pid)) != 'T' && r.c.Continue(pid) == nil {
 			asked++
 		}
@@ -233,6 +282,9 @@ func (r *Run) timers(done map[uint32]bool) {
 func (r *Run) Threads() ([]Thread, error) {
 	halted := map[uint32]bool{}
 	old, _ := r.c.Halts()
+	if len(old) > 0 {
+		old = here(r.world(), old)
+	}
 	for _, pid := range old {
 		halted[pid] = true
 	}

@@ -32,7 +32,7 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 		events, inputs := t.Places(th)
 		parent, nth := th.Origin()
 		threads[th.UID] = cabi.ReplayThread{
-			UID: th.UID, Proc: th.Proc.Number, Parent: parent, Nth: uint32(nth), How: uint32(th.How), TID: th.TID,
+			UID: th.UID, Until: cabi.NoLimit, Proc: th.Proc.Number, Parent: parent, Nth: uint32(nth), How: uint32(th.How), TID: th.TID,
 			First: uint32(len(chunks)), Chunks: uint32(len(events)), Datum: uint32(len(data)), Data: uint32(len(inputs)),
 		}
 		if th.How == cabi.ThreadMain || th.How == cabi.ThreadForked {

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"bytes"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -17,6 +18,15 @@ import (
 
 // Pause is the pause word: odd while a pause is wanted or in force.
 func (c *Control) Pause() uint32 { return atomic.LoadUint32(&c.c.Pause) }
+
+// Index is the path of the index of the trace that this run re-executes; "" when it records.
+func (c *Control) Index() string {
+	b := c.c.Index[:]
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
 
 // Pauser is the pid of who paused or resumed last.
 func (c *Control) Pauser() uint32 { return atomic.LoadUint32(&c.c.Pauser) }
@@ -109,7 +119,7 @@ func (c *Control) setFast() {
 	if atomic.LoadUint64(&c.c.Clocks[cabi.ClockMonotonic].Offset) != 0 {
 		fast &^= 1 << cabi.Time
 	}
-	if c.Serial() || atomic.LoadUint32(&c.c.Chaos) != 0 || atomic.LoadUint32(&c.c.Delayed) != 0 || c.Pause()&1 != 0 {
+	if c.Index() != "" || c.Serial() || atomic.LoadUint32(&c.c.Chaos) != 0 || atomic.LoadUint32(&c.c.Delayed) != 0 || c.Pause()&1 != 0 {
 		fast = 0
 	}
 	atomic.StoreUint32(&c.c.Fast, fast)

@@ -3,6 +3,7 @@ package shm
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -75,4 +76,110 @@ func PIDNamespace() uint32 {
 		return 0
 	}
 	return uint32(st.Ino)
+}
+
+// World is where a run's processes are seen under other pids than we see them by.
+type World struct {
+	Init  int // the process that all of them descend from; it is none of them
+	start uint64
+	depth int // of its pid namespace, from ours
+
+	tids map[uint32][2]uint32 // by the tid inside: pid and tid here
+	pids map[uint32]uint32    // by the pid here: the one inside
+}
+
+func numbersOf(path string) []string {
+	b, _ := os.ReadFile(path)
+	_, rest, ok := strings.Cut(string(b), "\nNSpid:\t")
+	if !ok {
+		return nil
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.Fields(line)
+}
+
+// WorldOf is the world of the processes that have the control file of this directory mapped; nil when they are in our own
+// pid namespace, or when there is none.
+func WorldOf(dir string) *World {
+	want, err := realPath(dir)
+	if err != nil {
+		return nil
+	}
+	line := " " + filepath.Join(want, "control") + "\n"
+	var w *World
+	eachMaps(func(pid string, maps string) bool {
+		if !strings.Contains(maps, line) {
+			return true
+		}
+		depth := len(numbersOf("/proc/" + pid + "/status"))
+		at, err := strconv.Atoi(pid)
+		if depth < 2 || err != nil {
+			return true
+		}
+		for at > 1 && len(numbersOf(fmt.Sprintf("/proc/%d/status", at))) >= depth {
+			up := ParentOf(at)
+			if len(numbersOf(fmt.Sprintf("/proc/%d/status", up))) < 2 { // in our namespace: at is process 1 of the world
+				break
+			}
+			at = up
+		}
+		_, start, _ := parseStat(stat(at, at))
+		w = &World{Init: at, start: start, depth: 2}
+		return false
+	})
+	return w
+}
+
+// Look reads which threads there are now: none when the world has ended, whoever has its pid now.
+func (w *World) Look() {
+	w.tids, w.pids = map[uint32][2]uint32{}, map[uint32]uint32{}
+	if _, start, ok := parseStat(stat(w.Init, w.Init)); !ok || start != w.start {
+		return
+	}
+	var walk func(pid int)
+	walk = func(pid int) {
+		for _, child := range Children(pid) {
+			for _, tid := range Tasks(child) {
+				n := numbersOf(fmt.Sprintf("/proc/%d/task/%d/status", child, tid))
+				if len(n) < w.depth {
+					continue
+				}
+				in, err := strconv.ParseUint(n[w.depth-1], 10, 32)
+				if err != nil {
+					continue
+				}
+				w.tids[uint32(in)] = [2]uint32{uint32(child), uint32(tid)}
+				if tid == child {
+					w.pids[uint32(child)] = uint32(in)
+				}
+			}
+			walk(child)
+		}
+	}
+	walk(w.Init)
+}
+
+// Processes are the world's pids here, as of the last Look.
+func (w *World) Processes() (pids []uint32) {
+	for pid := range w.pids {
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// Here is the pid and the tid here of a tid inside, as of the last Look. On a nil World they are the same.
+func (w *World) Here(tid uint32) (pid, here uint32, ok bool) {
+	if w == nil {
+		return 0, tid, true
+	}
+	t, ok := w.tids[tid]
+	return t[0], t[1], ok
+}
+
+// Inside is the pid inside of a pid here.
+func (w *World) Inside(pid uint32) uint32 {
+	if w == nil {
+		return pid
+	}
+	return w.pids[pid]
 }

@@ -216,6 +216,16 @@ func (t *Trace) survey(hz uint64) {
 	t.nameAll()
 }
 
+// Mono0 is CLOCK_MONOTONIC at the start of the run, 0 where the trace does not say.
+func (t *Trace) Mono0() uint64 {
+	for i := range t.points {
+		if t.points[i].Ticks == t.Clock.Ticks0 {
+			return t.points[i].Mono
+		}
+	}
+	return 0
+}
+
 // Calibrated reports whether the rate of the ticks is known.
 func (t *Trace) Calibrated() bool {
 	return t.Clock.Hz != 1e9 || Calibrate(t.points) != 0 || t.Meta.TicksHz != 0

@@ -31,6 +31,7 @@ named by a pid or its trace: it then needs no daemon.
 
   status                    what every thread is doing
   pause, resume             stop all threads and the program's clocks; let them go on. The program does not notice
+  continue                  let them go on, and wait until the run stands again: at a break, or it has ended
   clock                     what the program's clocks show
   run-to THREAD EVENT       let it go until thread p0/1 has had that many events
   run-to 1.5s               … until that time since the start of the run
@@ -39,7 +40,7 @@ named by a pid or its trace: it then needs no daemon.
   break call NAME [THREAD], break object OBJECT [THREAD]; with --clear: no longer
   detach                    take off the harness: all threads go on freely, recording
 
-run-to, step, break and detach need a re-execution.
+continue, run-to, step, break and detach need a re-execution.
 
 Exit status: 0; 1 when it cannot be done; 2 usage.`,
 		Example: "  prophet ctl 4711 pause\n  prophet ctl /tmp/app.sock status --json",
@@ -94,7 +95,7 @@ func request(do string, a []string, clear bool) (proto.Request, error) {
 		return r, usage("--clear is for break")
 	}
 	switch r.Do {
-	case proto.DoStatus, proto.DoPause, proto.DoResume, proto.DoClock, proto.DoDetach:
+	case proto.DoStatus, proto.DoPause, proto.DoResume, proto.DoContinue, proto.DoClock, proto.DoDetach:
 		if len(a) != 0 {
 			return bad()
 		}
@@ -143,7 +144,7 @@ func request(do string, a []string, clear bool) (proto.Request, error) {
 		}
 		r.Clear = clear
 	default:
-		return r, usage("there is no command %q: status, pause, resume, clock, run-to, step, break, detach", trace.Clean(do))
+		return r, usage("there is no command %q: status, pause, resume, continue, clock, run-to, step, break, detach", trace.Clean(do))
 	}
 	return r, nil
 }
@@ -173,6 +174,8 @@ func ask(ctx context.Context, where string, r proto.Request) (*proto.Answer, err
 		a.Stop, err = w.Pause(ctx)
 	case proto.DoResume:
 		a.Stop, err = w.Resume(ctx)
+	case proto.DoContinue:
+		a.Stop, err = w.Continue(ctx)
 	case proto.DoRunTo:
 		a.Stop, err = w.RunTo(ctx, r.Thread, r.Event, r.TimeNS, r.Mark)
 	case proto.DoStep:
@@ -208,6 +211,12 @@ func answerText(w io.Writer, a *proto.Answer) {
 				fmt.Fprintf(w, ", %s", trace.Clean(s.Call))
 			}
 		}
+		if s.Object != "" {
+			fmt.Fprintf(w, ", waits at %s", trace.Clean(s.Object))
+			if s.For != "" {
+				fmt.Fprintf(w, " for %s's turn", trace.Clean(s.For))
+			}
+		}
 		if s.TookNS > 0 {
 			fmt.Fprintf(w, " in %v", time.Duration(s.TookNS).Round(time.Microsecond))
 		}
@@ -239,6 +248,8 @@ func statusText(w io.Writer, s *proto.Status) {
 			if t.For != "" {
 				doing += ": " + trace.Clean(t.For) + "'s"
 			}
+		case t.Call != "" && t.SinceNS == 0:
+			doing = "at " + trace.Clean(t.Call)
 		case t.Call != "":
 			doing = fmt.Sprintf("in %s for %v", trace.Clean(t.Call), time.Duration(t.SinceNS).Round(time.Microsecond))
 		case t.Last != "":
