@@ -221,6 +221,10 @@ type Replay struct {
 	Breaks    uint32 // how many of Places are set
 	PadHold   uint32
 	Places    [BreaksMax]ReplayBreak
+	Trace     [4200]byte // "PROPHET_TRACE=…", "PROPHET_OPTIONS=…" and "LD_PRELOAD=…" as the first process of the recorded run had them, NUL-terminated; empty: it had none
+	Options   [1024]byte
+	Preload   [8192]byte
+	Given     [4200]byte // PROPHET_TRACE as its children had it
 }
 
 // ReplaySkip is a run of turns' numbers that no stream of a serial run has: of threads that were killed, or jumped away.

@@ -516,8 +516,12 @@ struct replay {
 	uint32_t breaks;
 	uint32_t padhold;
 	struct replaybreak places[16];
+	uint8_t trace[4200];
+	uint8_t options[1024];
+	uint8_t preload[8192];
+	uint8_t given[4200];
 };
-_Static_assert(sizeof(struct replay) == 8328, "replay");
+_Static_assert(sizeof(struct replay) == 25944, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -555,6 +559,10 @@ _Static_assert(offsetof(struct replay, broke) == 8060, "replay.Broke");
 _Static_assert(offsetof(struct replay, breaks) == 8064, "replay.Breaks");
 _Static_assert(offsetof(struct replay, padhold) == 8068, "replay.PadHold");
 _Static_assert(offsetof(struct replay, places) == 8072, "replay.Places");
+_Static_assert(offsetof(struct replay, trace) == 8328, "replay.Trace");
+_Static_assert(offsetof(struct replay, options) == 12528, "replay.Options");
+_Static_assert(offsetof(struct replay, preload) == 13552, "replay.Preload");
+_Static_assert(offsetof(struct replay, given) == 21744, "replay.Given");
 
 struct replaythread {
 	uint32_t uid;

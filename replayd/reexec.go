@@ -202,6 +202,25 @@ func forget(work string) {
 	os.RemoveAll(work)
 }
 
+// environment puts our variables where the recorded ones stood; what had none comes last. The library gives the program
+// the recorded ones.
+func environment(given, ours []string) []string {
+	var env []string
+	left := slices.Clone(ours)
+	for _, e := range given {
+		name, _, ok := strings.Cut(e, "=")
+		if !ok || name == "PROPHET_RUN" {
+			continue
+		}
+		if i := slices.IndexFunc(left, func(o string) bool { return strings.HasPrefix(o, name+"=") }); i >= 0 {
+			e = left[i]
+			left = slices.Delete(left, i, i+1)
+		}
+		env = append(env, e)
+	}
+	return append(env, left...)
+}
+
 // start builds the surroundings that the recorded run began in and starts the program there.
 func (r *reexec) start(ctx context.Context) error {
 	lib, err := run.FindLibrary()
@@ -215,7 +234,7 @@ func (r *reexec) start(ctx context.Context) error {
 			return err
 		}
 	}
-	given := again.Env
+	given := r.t.Meta.Env
 	if again.Limits == nil { // of an early version: the trace has the variables' names alone
 		given = os.Environ()
 		r.env = given
@@ -223,16 +242,9 @@ func (r *reexec) start(ctx context.Context) error {
 		fmt.Fprintf(os.Stderr, "replayd: %d variables of the environment were too long for the trace: the program starts without them\n", lost)
 	}
 	preload := lib
-	var env []string
 	for _, e := range given {
-		switch k, v, _ := strings.Cut(e, "="); k {
-		case "LD_PRELOAD":
-			if v = inside.WithoutLibrary(v); v != "" {
-				preload += ":" + v
-			}
-		case "PROPHET_TRACE", "PROPHET_OPTIONS", "PROPHET_RUN":
-		default:
-			env = append(env, e)
+		if v, ok := strings.CutPrefix(e, "LD_PRELOAD="); ok && inside.WithoutLibrary(v) != "" {
+			preload += ":" + inside.WithoutLibrary(v)
 		}
 	}
 	level := r.t.Meta.Options.Level
@@ -247,8 +259,8 @@ func (r *reexec) start(ctx context.Context) error {
 	if r.t.Meta.Options.Serial {
 		serial = ",serial"
 	}
-	env = append(env, "LD_PRELOAD="+preload, "PROPHET_TRACE="+filepath.Join(r.work, "run.prophet"),
-		"PROPHET_OPTIONS=level="+level+serial+",replay="+filepath.Join(r.work, "index")+",pids="+pids)
+	env := environment(given, []string{"LD_PRELOAD=" + preload, "PROPHET_TRACE=" + filepath.Join(r.work, "run.prophet"),
+		"PROPHET_OPTIONS=level=" + level + serial + ",replay=" + filepath.Join(r.work, "index") + ",pids=" + pids})
 	s := inside.Spec{Path: exe, Argv: r.args, Env: env, Dir: r.cwd, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Pids: pids,
 		Share: []string{r.work, r.dir, shm.Dir()}, Writes: r.writes, Limits: again.Limits, Outlives: r.served != nil}
 	for _, p := range r.t.Procs {

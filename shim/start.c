@@ -510,6 +510,30 @@ static int wiped_make(void)
 	return 0;
 }
 
+/* Programs copy their environment, and where its strings differ in length the allocator's state does: they are the
+ * recorded ones from here on. What children need is in the run. */
+static void recorded_environment(char **envp)
+{
+	struct replay *x = shim_index;
+	u32 from, to = 0;
+	for (from = 0; envp && envp[from]; from++) {
+		char *e = envp[from];
+		if (shim_starts(e, "PROPHET_TRACE=")) {
+			e = (char *)(shim_run.how == PROPHET_ProcRoot ? x->trace : x->given);
+			if (*e)
+				shim_run.asked = dir_mark(e + sizeof "PROPHET_TRACE=" - 1);
+		} else if (shim_starts(e, "PROPHET_OPTIONS=")) {
+			e = (char *)x->options;
+		} else if (shim_starts(e, "LD_PRELOAD=") && *x->preload) {
+			e = (char *)x->preload;
+		}
+		if (*e)
+			envp[to++] = e;
+	}
+	if (envp)
+		envp[to] = 0;
+}
+
 static int run_open(char **envp, int argc, char **argv)
 {
 	int r;
@@ -531,6 +555,8 @@ static int run_open(char **envp, int argc, char **argv)
 		shim_say("nothing is re-executed, the index cannot be read", (const char *)shim_ctl.index, r);
 		return r;
 	}
+	if (shim_index)
+		recorded_environment(envp);
 	new_process(0);
 	shim_run.stream_index = shim_run.proc % PROPHET_StreamFiles;
 	r = shim_stream_open();

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"prophet/cabi"
 	"prophet/runtime/trace"
@@ -18,6 +19,7 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 		return nil, fmt.Errorf("the path of the trace is longer than %d bytes", len(head.Dir)-1)
 	}
 	copy(head.Dir[:], dir)
+	recordedEnvironment(&head, t.Meta.Env, dir)
 	last := uint32(0)
 	for _, th := range t.Threads {
 		last = max(last, th.UID)
@@ -91,6 +93,21 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 	b.Write(make([]byte, (binary.Size(head)+63)&^63-b.Len()))
 	b.Write(body.Bytes())
 	return b.Bytes(), nil
+}
+
+// recordedEnvironment keeps what of the recorded environment a re-execution needs otherwise, for the program to see.
+func recordedEnvironment(head *cabi.Replay, env []string, dir string) {
+	for _, e := range env {
+		for _, v := range []struct {
+			name string
+			to   []byte
+		}{{"PROPHET_TRACE=", head.Trace[:]}, {"PROPHET_OPTIONS=", head.Options[:]}, {"LD_PRELOAD=", head.Preload[:]}} {
+			if strings.HasPrefix(e, v.name) && len(e) < len(v.to) {
+				copy(v.to, e)
+			}
+		}
+	}
+	copy(head.Given[:len(head.Given)-1], "PROPHET_TRACE="+dir)
 }
 
 // State is a copy of an index while it is in use.
