@@ -36,10 +36,16 @@ func root() *cobra.Command {
 	var re reexec
 	c := &cobra.Command{
 		Use:   "replayd --trace TRACE [-- program args]",
-		Short: "Attach to runs that are being recorded",
-		Long: `replayd reads along a live run's rings without disturbing it, and switches what is recorded.
+		Short: "Re-execute recorded runs, and attach to live ones",
+		Long: `replayd --trace re-executes a recorded run: with the command that the trace names, or the one given, in the
+surroundings that the run began in. What the program writes is removed at the end. Every event is compared with the
+trace; the first difference ends the run and is reported.
 
-Exit status: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
+The commands read along live runs without disturbing them, and switch what they record.
+
+Exit status of a re-execution: the program's own when it was identical; 125 when it differed, or could not be started.
+Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
+		Example: "  replayd --trace app.prophet\n  replayd --trace app.prophet --control /tmp/app.sock -- ./app --threads 4",
 		Version:       cabi.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
