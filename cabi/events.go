@@ -36,7 +36,8 @@ const (
 	TagClock   = 23 // V ticks, V CLOCK_MONOTONIC ns, V CLOCK_REALTIME ns: read together; calibrates ticks
 	TagToken   = 24 // V turn<<3|how (Token…): the token of a serial run came to this thread (shim/serial.h)
 	TagWas     = 25 // V dev, V ino, V mode, V uid, V gid, V mtime ns, S text of a link: a file before the run changed it; the KEPT or the call that follows says which
-	TagLimit   = 26 // first tag that is not defined yet
+	TagSigInfo = 26 // V V V V: the 32 bytes behind si_code, as 64-bit Linux lays them out, of the signal before; where its handler asked for them
+	TagLimit   = 27 // first tag that is not defined yet
 )
 
 // TagLayout is what follows each control tag: T a step in time, A a time, V and Z numbers, S a string, 8 eight bytes.
@@ -45,7 +46,7 @@ var TagLayout = [TagLimit]string{
 	TagKey: "VVZVV", TagObject: "VVVVS", TagCPU: "TV", TagTime: "A", TagSignal: "TVVZV", TagSigRet: "TV", TagData: "S", TagHash: "8",
 	TagBigData: "VV", TagThread: "VVVVV", TagProc: "VVVVVVVS", TagModule: "VVVSS", TagRSS: "V", TagMark: "TVS", TagLeft: "TVV",
 	TagLost: "VV", TagLevel: "AV", TagInput: "S", TagExit: "TVZVVVVV", TagKept: "VVVVS", TagUnseen: "VVS", TagFork: "TVVV",
-	TagClock: "VVV", TagToken: "V", TagWas: "VVVVVVS",
+	TagClock: "VVV", TagToken: "V", TagWas: "VVVVVVS", TagSigInfo: "VVVV",
 }
 
 // An event is V(key + FirstKey) V(dt<<1 | EvMore) and, with EvMore, the mask byte and the fields it names. So an

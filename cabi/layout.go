@@ -213,6 +213,9 @@ type Replay struct {
 	Fds       uint32
 	Skips     uint32
 	SkipsAt   uint64 // ReplaySkip
+	IDsAt     uint64 // ReplayID
+	IDs       uint32 // how many there is room for, a power of two
+	IDPad     uint32
 	Token     uint64 // serial runs, otherwise 0: the turn that is on << TokenTID | tid of who has come to it, 0 while nobody has (shim/token.h); written by the program
 	Hold      uint32 // bits: what a thread has to look at before its next event: Hold…
 	Go        uint32 // written by replayd: grows when limits or breaks have changed; threads that stand sleep on it
@@ -308,6 +311,8 @@ type ReplayThread struct {
 	At      uint64 // where that stands
 	FirstFd uint32 // of its descriptors
 	Fds     uint32
+	Cancel  uint32 // 1: another thread has cancelled it; 2: it is where that was, and may really be cancelled
+	Spent   uint32 // 1: its part of the trace is used up; 2: but for a signal, which it gets where it computes
 	Until   uint64 // written by replayd: how many events it may have; it stands before the next
 	Pass    uint64 // the same: the event, counted from 1, before which no break stops it
 }
@@ -348,6 +353,7 @@ const (
 	DiffersLess   = 10 // ended before all of the trace was asked for
 	DiffersTrace  = 11 // the trace cannot be read on
 	DiffersSignal = 12 // a signal that is not handled, or a fault that did not happen
+	DiffersFault  = 13 // a fault, or an abort, that the trace does not have
 	DiffersExit   = 14 // the process ended in another way, or with another status
 )
 
@@ -368,7 +374,25 @@ type ReplayProc struct {
 	PID     uint32
 	Main    uint32 // its first thread
 	Claimed uint32 // written by the process
+	Death   uint32 // signal that ended it; 0: it ended itself, became another program, or nobody saw how
+	Now     uint32 // written by the process: its pid
 }
+
+// ReplayID is a process's or thread's id of the trace, or a System V object's, and what stands for it now: an open hash
+// table that the program fills. Key 0 is free.
+type ReplayID struct {
+	Key uint64 // ID…<<32 | id
+	Now uint64
+}
+
+// Kinds of ids.
+const (
+	IDTask = 1 // process or thread
+	IDSem  = 2
+	IDMsg  = 3
+	IDShm  = 4
+	IDIdle = 5 // a pid of now: a child that the trace does not have waits at its first call to be told (2) or ended
+)
 
 // ReplayTurn is where threads sleep that wait for their turn at one of the objects that share it. Each is called by its
 // bit when the place that it wants to be called at is taken; those that found no room are called at each.

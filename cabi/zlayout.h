@@ -74,7 +74,13 @@
 #define PROPHET_DiffersLess 10
 #define PROPHET_DiffersTrace 11
 #define PROPHET_DiffersSignal 12
+#define PROPHET_DiffersFault 13
 #define PROPHET_DiffersExit 14
+#define PROPHET_IDTask 1
+#define PROPHET_IDSem 2
+#define PROPHET_IDMsg 3
+#define PROPHET_IDShm 4
+#define PROPHET_IDIdle 5
 #define PROPHET_ReplayMagic 6431505650505896016ull
 #define PROPHET_TurnBuckets 1024
 #define PROPHET_TurnWaiters 30
@@ -116,7 +122,8 @@
 #define PROPHET_TagClock 23
 #define PROPHET_TagToken 24
 #define PROPHET_TagWas 25
-#define PROPHET_TagLimit 26
+#define PROPHET_TagSigInfo 26
+#define PROPHET_TagLimit 27
 #define PROPHET_EvMore 1
 #define PROPHET_MaskRet 1
 #define PROPHET_MaskF1 2
@@ -508,6 +515,9 @@ struct replay {
 	uint32_t fds;
 	uint32_t skips;
 	uint64_t skipsat;
+	uint64_t idsat;
+	uint32_t ids;
+	uint32_t idpad;
 	uint64_t token;
 	uint32_t hold;
 	uint32_t go;
@@ -521,7 +531,7 @@ struct replay {
 	uint8_t preload[8192];
 	uint8_t given[4200];
 };
-_Static_assert(sizeof(struct replay) == 25944, "replay");
+_Static_assert(sizeof(struct replay) == 25960, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -551,18 +561,21 @@ _Static_assert(offsetof(struct replay, fdsat) == 8016, "replay.FdsAt");
 _Static_assert(offsetof(struct replay, fds) == 8024, "replay.Fds");
 _Static_assert(offsetof(struct replay, skips) == 8028, "replay.Skips");
 _Static_assert(offsetof(struct replay, skipsat) == 8032, "replay.SkipsAt");
-_Static_assert(offsetof(struct replay, token) == 8040, "replay.Token");
-_Static_assert(offsetof(struct replay, hold) == 8048, "replay.Hold");
-_Static_assert(offsetof(struct replay, go) == 8052, "replay.Go");
-_Static_assert(offsetof(struct replay, stops) == 8056, "replay.Stops");
-_Static_assert(offsetof(struct replay, broke) == 8060, "replay.Broke");
-_Static_assert(offsetof(struct replay, breaks) == 8064, "replay.Breaks");
-_Static_assert(offsetof(struct replay, padhold) == 8068, "replay.PadHold");
-_Static_assert(offsetof(struct replay, places) == 8072, "replay.Places");
-_Static_assert(offsetof(struct replay, trace) == 8328, "replay.Trace");
-_Static_assert(offsetof(struct replay, options) == 12528, "replay.Options");
-_Static_assert(offsetof(struct replay, preload) == 13552, "replay.Preload");
-_Static_assert(offsetof(struct replay, given) == 21744, "replay.Given");
+_Static_assert(offsetof(struct replay, idsat) == 8040, "replay.IDsAt");
+_Static_assert(offsetof(struct replay, ids) == 8048, "replay.IDs");
+_Static_assert(offsetof(struct replay, idpad) == 8052, "replay.IDPad");
+_Static_assert(offsetof(struct replay, token) == 8056, "replay.Token");
+_Static_assert(offsetof(struct replay, hold) == 8064, "replay.Hold");
+_Static_assert(offsetof(struct replay, go) == 8068, "replay.Go");
+_Static_assert(offsetof(struct replay, stops) == 8072, "replay.Stops");
+_Static_assert(offsetof(struct replay, broke) == 8076, "replay.Broke");
+_Static_assert(offsetof(struct replay, breaks) == 8080, "replay.Breaks");
+_Static_assert(offsetof(struct replay, padhold) == 8084, "replay.PadHold");
+_Static_assert(offsetof(struct replay, places) == 8088, "replay.Places");
+_Static_assert(offsetof(struct replay, trace) == 8344, "replay.Trace");
+_Static_assert(offsetof(struct replay, options) == 12544, "replay.Options");
+_Static_assert(offsetof(struct replay, preload) == 13568, "replay.Preload");
+_Static_assert(offsetof(struct replay, given) == 21760, "replay.Given");
 
 struct replaythread {
 	uint32_t uid;
@@ -585,10 +598,12 @@ struct replaythread {
 	uint64_t at;
 	uint32_t firstfd;
 	uint32_t fds;
+	uint32_t cancel;
+	uint32_t spent;
 	uint64_t until;
 	uint64_t pass;
 };
-_Static_assert(sizeof(struct replaythread) == 112, "replaythread");
+_Static_assert(sizeof(struct replaythread) == 120, "replaythread");
 _Static_assert(offsetof(struct replaythread, uid) == 0, "replaythread.UID");
 _Static_assert(offsetof(struct replaythread, proc) == 4, "replaythread.Proc");
 _Static_assert(offsetof(struct replaythread, parent) == 8, "replaythread.Parent");
@@ -609,8 +624,10 @@ _Static_assert(offsetof(struct replaythread, turn) == 72, "replaythread.Turn");
 _Static_assert(offsetof(struct replaythread, at) == 80, "replaythread.At");
 _Static_assert(offsetof(struct replaythread, firstfd) == 88, "replaythread.FirstFd");
 _Static_assert(offsetof(struct replaythread, fds) == 92, "replaythread.Fds");
-_Static_assert(offsetof(struct replaythread, until) == 96, "replaythread.Until");
-_Static_assert(offsetof(struct replaythread, pass) == 104, "replaythread.Pass");
+_Static_assert(offsetof(struct replaythread, cancel) == 96, "replaythread.Cancel");
+_Static_assert(offsetof(struct replaythread, spent) == 100, "replaythread.Spent");
+_Static_assert(offsetof(struct replaythread, until) == 104, "replaythread.Until");
+_Static_assert(offsetof(struct replaythread, pass) == 112, "replaythread.Pass");
 
 struct replaychunk {
 	uint64_t off;
@@ -631,8 +648,10 @@ struct replayproc {
 	uint32_t pid;
 	uint32_t main;
 	uint32_t claimed;
+	uint32_t death;
+	uint32_t now;
 };
-_Static_assert(sizeof(struct replayproc) == 32, "replayproc");
+_Static_assert(sizeof(struct replayproc) == 40, "replayproc");
 _Static_assert(offsetof(struct replayproc, number) == 0, "replayproc.Number");
 _Static_assert(offsetof(struct replayproc, parent) == 4, "replayproc.Parent");
 _Static_assert(offsetof(struct replayproc, uid) == 8, "replayproc.UID");
@@ -641,6 +660,16 @@ _Static_assert(offsetof(struct replayproc, how) == 16, "replayproc.How");
 _Static_assert(offsetof(struct replayproc, pid) == 20, "replayproc.PID");
 _Static_assert(offsetof(struct replayproc, main) == 24, "replayproc.Main");
 _Static_assert(offsetof(struct replayproc, claimed) == 28, "replayproc.Claimed");
+_Static_assert(offsetof(struct replayproc, death) == 32, "replayproc.Death");
+_Static_assert(offsetof(struct replayproc, now) == 36, "replayproc.Now");
+
+struct replayid {
+	uint64_t key;
+	uint64_t now;
+};
+_Static_assert(sizeof(struct replayid) == 16, "replayid");
+_Static_assert(offsetof(struct replayid, key) == 0, "replayid.Key");
+_Static_assert(offsetof(struct replayid, now) == 8, "replayid.Now");
 
 struct replayturn {
 	uint32_t word;

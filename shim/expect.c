@@ -57,6 +57,7 @@ static int sane(const struct replay *r, u64 size)
 	       r->threadsat + (u64)r->threads * sizeof(struct replaythread) <= size && r->chunksat + (u64)r->chunks * sizeof(struct replaychunk) <= size &&
 	       r->dataat + (u64)r->data * sizeof(struct replaychunk) <= size && r->procsat + (u64)r->procs * sizeof(struct replayproc) <= size &&
 	       r->fdsat + (u64)r->fds * sizeof(struct replayfd) <= size && r->skipsat + (u64)r->skips * sizeof(struct replayskip) <= size &&
+	       r->ids && !(r->ids & (r->ids - 1)) && r->idsat + (u64)r->ids * sizeof(struct replayid) <= size &&
 	       r->turnsat + PROPHET_TurnBuckets * sizeof(struct replayturn) <= size;
 }
 
@@ -283,7 +284,7 @@ static void control(struct expects *x, u64 tag)
 	struct expect *e = &x->queue[(x->tail - 1) % EXPECT_AHEAD];
 	u64 n;
 	if (tag == PROPHET_TagData || tag == PROPHET_TagHash || tag == PROPHET_TagBigData || tag == PROPHET_TagInput) {
-		if (!x->open) {
+		if (!x->open || e->kind != EXPECT_EVENT) {
 			x->bad = 1;
 			return;
 		}
@@ -333,8 +334,21 @@ static void control(struct expects *x, u64 tag)
 		e->call = (u32)V();
 		e->f2 = (u64)Z();
 		e->f3 = V();
+		e->informed = 0;
 		forget(x);
-		break;
+		x->tail++;
+		x->open = 1;
+		return;
+	case PROPHET_TagSigInfo:
+		if (!x->open || e->kind != EXPECT_SIGNAL) {
+			x->bad = 1;
+			return;
+		}
+		for (n = 0; n < 4; n++)
+			e->info[n] = V();
+		e->informed = 1;
+		x->open = 0;
+		return;
 	case PROPHET_TagSigRet:
 		e = make(x, EXPECT_SIGRET);
 		V();
@@ -425,7 +439,7 @@ static void control(struct expects *x, u64 tag)
 static int attached(const struct expects *x)
 {
 	return x->p < x->end && (*x->p == (PROPHET_TagData << 1 | 1) || *x->p == (PROPHET_TagHash << 1 | 1) || *x->p == (PROPHET_TagBigData << 1 | 1) ||
-				 *x->p == (PROPHET_TagInput << 1 | 1));
+				 *x->p == (PROPHET_TagInput << 1 | 1) || *x->p == (PROPHET_TagSigInfo << 1 | 1));
 }
 
 struct expect *shim_expect_at(struct expects *x, u32 ahead)

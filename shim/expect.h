@@ -13,7 +13,7 @@
 enum {
 	EXPECT_END, /* the thread's part of the trace is used up */
 	EXPECT_EVENT,
-	EXPECT_SIGNAL, /* call: what it interrupted; f1: signal; f2: code; f3: sender */
+	EXPECT_SIGNAL, /* call: what it interrupted; f1: signal; f2: code; f3: sender; info: the words behind the code, if told */
 	EXPECT_SIGRET, /* f1: signal */
 	EXPECT_LEFT, /* call: was left by a jump, an exception or cancellation */
 	EXPECT_MARK,
@@ -35,8 +35,10 @@ struct expect {
 	u32 note;
 	u8 hashed, fresh; /* hash counts; the path before it is forgotten */
 	u8 taken; /* a call that is under way stands for it */
-	u8 pad[5];
+	u8 informed; /* info counts */
+	u8 pad[4];
 	u64 named; /* objects that the thread has named when it is written */
+	u64 info[4];
 };
 
 #define EXPECT_FDS 64 /* a power of two */

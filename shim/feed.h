@@ -38,6 +38,8 @@ static inline void feed_timeval(int good, struct timeval *tv, u64 us)
 /* A sleep takes its time only where that is asked for. */
 HIDDEN void shim_re_sleep(const struct expect *x, u64 ns);
 
+HIDDEN void shim_feed_siginfo(const struct expect *x, siginfo_t *si);
+
 static inline u64 feed_tail(const struct expect *x, u32 nth)
 {
 	const u8 *p = x->tail, *end = p + x->tail_len;

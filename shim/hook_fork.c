@@ -3,7 +3,7 @@
  *
  * Handlers of pthread_atfork are the program's and run inside fork: for them the thread is inside no call.
  */
-#include "wrap.h"
+#include "replay.h"
 #include "steps_proc.h"
 #include "hook_exec.h"
 #include <fcntl.h>
@@ -57,6 +57,8 @@ EXPORT pid_t _Fork(void)
 	return forked(REAL(_Fork), CALL__Fork, CALLER());
 }
 
+SHIM_VFORK_THEN(shim_re_vfork, shim_re_vforked)
+
 /* vfork returns twice on one stack, so nothing of ours may lie on it: what there is to write is written before, then
  * the real one is jumped to. Until the child is gone it runs on our state. */
 HIDDEN void *shim_vfork_before(void *pc, u32 call)
@@ -74,7 +76,7 @@ HIDDEN void *shim_vfork_before(void *pc, u32 call)
 		t->vfork = VFORK_BEGUN;
 		t->gate = 0;
 	}
-	return shim_real(call);
+	return unlikely(shim_index != 0) ? (void *)shim_re_vfork : shim_real(call);
 }
 
 SHIM_JUMP_TO(vfork, shim_vfork_before, CALL_vfork)

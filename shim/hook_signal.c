@@ -35,6 +35,8 @@ static struct action {
 	full_fn fn;
 	u32 full; /* the program asked for SA_SIGINFO, or has a siginfo_t in any case */
 	u32 info; /* siginfo_t can be read */
+	u32 flags; /* that the program did not ask for */
+	u32 pad;
 } actions[SIGNALS][TURNS];
 static u32 turns[SIGNALS];
 
@@ -49,7 +51,7 @@ static struct thr *current(void)
 	return t && t->begun && shim_run.state == RUN_ON && !shim_self.off && !(t->vfork == VFORK_SHARED && shim_in_vfork(t)) ? t : 0;
 }
 
-static void begin_record(struct thr *t, const struct under *u, const siginfo_t *si)
+static void begin_record(struct thr *t, const struct under *u, const siginfo_t *si, u32 full)
 {
 	u64 now, pos;
 	u8 *p;
@@ -65,13 +67,21 @@ static void begin_record(struct thr *t, const struct under *u, const siginfo_t *
 		p = put_v(p, u->call);
 		p = put_z(p, si ? si->si_code : 0);
 		p = put_v(p, si && si->si_code <= 0 ? (u64)(u32)si->si_pid : 0);
+		if (full && si) {
+			u64 rest[4];
+			u32 i;
+			__builtin_memcpy(rest, (const u8 *)si + 16, sizeof rest);
+			p = put_v(p, PROPHET_TagSigInfo);
+			for (i = 0; i < 4; i++)
+				p = put_v(p, rest[i]);
+		}
 		t->last = now;
 	} while (!shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos))));
 	t->writing = 0;
 	shim_predict_nothing(t);
 }
 
-static struct thr *enter(int sig, const siginfo_t *si, const void *context, u64 frame)
+static struct thr *enter(int sig, const siginfo_t *si, u32 full, const void *context, u64 frame)
 {
 	struct thr *t = current();
 	struct under *u;
@@ -99,7 +109,7 @@ static struct thr *enter(int sig, const siginfo_t *si, const void *context, u64 
 	}
 	t->writing = 0;
 	if (shim_ctl.level & 1u << CLASS_signal && likely(!shim_index))
-		begin_record(t, u, si);
+		begin_record(t, u, si, full);
 	else
 		shim_predict_nothing(t);
 	u->token = shim_ctl.serial && shim_serial_take(1) != 0;
@@ -157,9 +167,9 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 		return;
 	if (unlikely(shim_ctl.serial) && a->info && shim_serial_stopped(sig, si, context))
 		return;
-	if (unlikely(shim_index != 0) && (t = current()) && !shim_re_signal(t, sig))
+	if (unlikely(shim_index != 0) && (t = current()) && !shim_re_signal(t, sig, si))
 		return; /* it came from outside; the trace's come when the trace says */
-	t = enter(sig, a->info ? si : 0, context, frame);
+	t = enter(sig, a->info ? si : 0, a->full, context, frame);
 	fn(sig, si, context);
 	if (t)
 		leave(t, sig, frame);
@@ -188,6 +198,7 @@ static full_fn wrapped(int sig, full_fn fn, u32 full, u32 info)
 	struct action *a = &actions[sig][turn];
 	a->full = full;
 	a->info = info;
+	a->flags = 0;
 	__atomic_store_n(&a->fn, fn, __ATOMIC_RELEASE);
 	return trampolines[turn];
 }
@@ -199,6 +210,22 @@ static struct action *action_of(int sig, full_fn kernels)
 		if (kernels == trampolines[i])
 			return &actions[sig][i];
 	return 0;
+}
+
+/* The kernel goes on with a call that a signal from outside interrupted. */
+static void restarts(int sig, struct sigaction *mine)
+{
+	struct action *a = action_of(sig, mine->sa_sigaction);
+	a->flags = SA_RESTART & ~(u32)mine->sa_flags;
+	mine->sa_flags |= SA_RESTART;
+}
+
+void shim_re_interrupt(int sig, int flag)
+{
+	struct sigaction now;
+	struct action *a = REAL(sigaction)(sig, 0, &now) == 0 ? action_of(sig, now.sa_sigaction) : 0;
+	if (a)
+		a->flags = flag ? SA_RESTART : 0;
 }
 
 static int is_handler(plain_fn f)
@@ -246,6 +273,11 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 		if (what == 3 && wraps(sig)) {
 			mine.sa_sigaction = wrapped(sig, act->sa_sigaction, act->sa_flags & SA_SIGINFO, 1);
 			mine.sa_flags |= SA_SIGINFO;
+			if (unlikely(shim_index != 0)) /* what is not the program's must not be seen by it */
+				restarts(sig, &mine);
+		} else if (what == 1 && unlikely(shim_re_guarded(sig)) && wraps(sig)) {
+			mine.sa_sigaction = shim_re_guard_signal;
+			mine.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
 		}
 	}
 	r = real(sig, act ? &mine : 0, old ? &was : 0);
@@ -253,13 +285,15 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 		shim_timers_guarded();
 	if (r == 0 && old) {
 		a = action_of(sig, was.sa_sigaction);
-		if (shim_timers_guard((const void *)was.sa_sigaction) || shim_serial_guard((const void *)was.sa_sigaction) ||
-		    shim_fault_guard((const void *)was.sa_sigaction))
+		if (shim_timers_guard((const void *)was.sa_sigaction) || shim_serial_guard((const void *)was.sa_sigaction))
 			shim_zero(&was, sizeof was); /* SIG_DFL */
 		if (a) {
 			was.sa_sigaction = a->fn;
 			if (!a->full)
 				was.sa_flags &= ~SA_SIGINFO;
+			was.sa_flags &= ~(int)a->flags;
+		} else if (was.sa_sigaction == shim_re_guard_signal) {
+			shim_zero(&was, sizeof was);
 		}
 		*old = was;
 	}
@@ -302,16 +336,21 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 	on = shim_begin(&e, call, CLASS_signal, pc);
 	if (is_handler(fn) && wraps(sig))
 		mine = as_plain(wrapped(sig, as_full(fn), 0, 0));
+	else if (fn == SIG_DFL && unlikely(shim_re_guarded(sig)) && wraps(sig))
+		mine = as_plain(shim_re_guard_signal);
 	r = real(sig, mine);
-	if (!SHIM_CONTEXT_ALWAYS && mine != fn && r != SIG_ERR && REAL(sigaction)(sig, 0, &now) == 0 && now.sa_handler == mine) {
-		now.sa_sigaction = wrapped(sig, as_full(fn), 0, 1);
+	if ((!SHIM_CONTEXT_ALWAYS || shim_index) && mine != fn && r != SIG_ERR && REAL(sigaction)(sig, 0, &now) == 0 && now.sa_handler == mine) {
+		if (fn != SIG_DFL)
+			now.sa_sigaction = wrapped(sig, as_full(fn), 0, 1);
 		now.sa_flags |= SA_SIGINFO;
+		if (unlikely(shim_index != 0) && fn != SIG_DFL)
+			restarts(sig, &now);
 		REAL(sigaction)(sig, &now, 0);
 	}
 	a = r == SIG_ERR ? 0 : action_of(sig, as_full(r));
 	if (a)
 		r = as_plain(a->fn);
-	if (r != SIG_ERR && (shim_serial_guard((const void *)(u64)r) || shim_fault_guard((const void *)(u64)r)))
+	if ((r != SIG_ERR && shim_serial_guard((const void *)(u64)r)) || r == as_plain(shim_re_guard_signal))
 		r = SIG_DFL;
 	if (sig == SIGCONT && r != SIG_ERR) {
 		if (shim_timers_guard((const void *)(u64)r))

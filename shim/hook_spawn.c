@@ -7,6 +7,7 @@
  * `environ` meanwhile, that stays, and nothing is lost.
  */
 #undef __EXCEPTIONS
+#include "family.h"
 #include "hook_exec.h"
 #include "steps_proc.h"
 #include <fcntl.h>
@@ -94,6 +95,8 @@ static void restore(void)
 static void cancelled(void *p)
 {
 	struct command *c = p;
+	if (unlikely(shim_index != 0))
+		shim_family_await(shim_self.thr, (u32)c->pid);
 	sys(SYS_kill, c->pid, SIGKILL);
 	while (sys(SYS_wait4, c->pid, 0, 0, 0) == -EINTR)
 		;
@@ -156,7 +159,8 @@ EXPORT int system(const char *line)
 	struct ev e;
 	pid_t pid = 0;
 	char **env;
-	int on, r, said = errno;
+	i64 was = 0;
+	int on, r, said = errno, wanted = 0;
 	if (shim_run.state != RUN_ON || shim_self.off)
 		return REAL(system)(line);
 	on = shim_begin(&e, CALL_system, CLASS_thread, CALLER());
@@ -164,9 +168,15 @@ EXPORT int system(const char *line)
 	shim_target(&g, AT_FDCWD, _PATH_BSHELL, 0, -1);
 	shim_env_plan(&plan, environ, g.lib, ~0u);
 	env = SHIM_ENV(&plan, shim_self.thr, 0);
+	if (unlikely(shim_index != 0) && on && e.x) {
+		was = (i64)e.x->f1;
+		wanted = shim_family_want(was);
+	}
 	errno = said;
 	r = run(line ? line : "exit 0", env, &pid);
 	said = errno;
+	if (unlikely(shim_index != 0) && on)
+		pid = (pid_t)shim_family_born(wanted, was, pid);
 	SHIM_ENV_BACK(&plan, shim_self.thr, env);
 	if (!pid)
 		shim_self.nfork--;

@@ -10,6 +10,7 @@
  * memory that fork wipes. What shares the stack or brings another one (vfork, clone with CLONE_VM) cannot pass through
  * a C function: syscall_$ARCH.S jumps to the real function for them, after asking shim_syscall_jump.
  */
+#include "replay.h"
 #include "steps_sync.h"
 #include "sandbox.h"
 #include <linux/futex.h>
@@ -137,7 +138,7 @@ HIDDEN void *shim_syscall_jump(long n, long a, long b)
 		t->vfork = n == SYS_clone && !(a & CLONE_VFORK) ? VFORK_SHARED : VFORK_BEGUN;
 		t->gate = 0;
 	}
-	return shim_real(CALL_syscall);
+	return shim_index ? shim_true(CALL_syscall) : shim_real(CALL_syscall); /* not through a C function */
 }
 
 static void after(struct ev *e, long n, const long *a, long r)

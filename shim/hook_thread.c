@@ -6,7 +6,6 @@
  */
 #undef __EXCEPTIONS
 #include "replay.h"
-#include "wrap.h"
 #include "steps_proc.h"
 
 static void ending(void *t)
@@ -50,6 +49,29 @@ static struct thr *child(const struct ev *e, int on, void *start, void *arg)
 		n->arg = arg;
 	}
 	return n;
+}
+
+/* A signal that reached a thread before it knows who it is would be told as another thread's. So it begins with all of them
+ * blocked, as its creator then has; unless its attribute says which. What it will have is the creator's own mask. */
+static u64 quiet(struct thr *n, const pthread_attr_t *attr)
+{
+	static int (*of)(const pthread_attr_t *, sigset_t *);
+	sigset_t set;
+	u64 mask = 0;
+	if (!n)
+		return 0;
+	if (attr && !of)
+		of = (__typeof__(of))shim_find("pthread_attr_getsigmask_np", 0);
+	n->quiet = !(attr && of && of(attr, &set) == 0);
+	shim_block(&mask);
+	n->mask = mask;
+	return mask;
+}
+
+static void loud(const struct thr *n, u64 mask)
+{
+	if (n)
+		shim_unblock(&mask);
 }
 
 /* What creators remember of the latest threads. Any thread stores; one that reads half of two finds nothing. */
@@ -98,7 +120,9 @@ EXPORT int pthread_create(pthread_t *th, const pthread_attr_t *attr, void *(*sta
 	int on = shim_begin(&e, CALL_pthread_create, CLASS_thread, CALLER()), r;
 	struct thr *n = child(&e, on, (void *)start, arg);
 	u32 uid = n ? n->uid : 0;
+	u64 mask = quiet(n, attr);
 	r = n ? REAL(pthread_create)(th, attr, begin_posix, n) : REAL(pthread_create)(th, attr, start, arg);
+	loud(n, mask);
 	created(&e, on, n, uid, r, r == 0 ? (u64)*th : 0);
 	return r;
 }
@@ -109,7 +133,9 @@ EXPORT int thrd_create(thrd_t *th, thrd_start_t start, void *arg)
 	int on = shim_begin(&e, CALL_thrd_create, CLASS_thread, CALLER()), r;
 	struct thr *n = child(&e, on, (void *)start, arg);
 	u32 uid = n ? n->uid : 0;
+	u64 mask = quiet(n, 0);
 	r = n ? REAL(thrd_create)(th, begin_c11, n) : REAL(thrd_create)(th, start, arg);
+	loud(n, mask);
 	created(&e, on, n, uid, r, r == thrd_success ? (u64)*th : 0);
 	return r;
 }

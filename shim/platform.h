@@ -88,6 +88,12 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 		"movq (%rsp), %rdi\nmovl $" #CALL ", %esi\nsubq $8, %rsp\n.cfi_adjust_cfa_offset 8\ncall " #BEFORE "\n" \
 		"addq $8, %rsp\n.cfi_adjust_cfa_offset -8\njmp *%rax\n.cfi_endproc\n.size " #NAME ", .-" #NAME "\n");
 
+/* A function NAME that is vfork, but that the parent gets what AFTER(the kernel's answer) returns. */
+#define SHIM_VFORK_THEN(NAME, AFTER)                                                                             \
+	__asm__(".text\n.hidden " #NAME "\n.globl " #NAME "\n.type " #NAME ", @function\n" #NAME ":\nendbr64\n" \
+		"popq %rdi\nmovl $58, %eax\nsyscall\npushq %rdi\ntestl %eax, %eax\njz 1f\n"                     \
+		"movq %rax, %rdi\njmp " #AFTER "\n1:\nret\n.size " #NAME ", .-" #NAME "\n");
+
 #elif defined(__aarch64__)
 
 #define SHIM_ARCH "aarch64"
@@ -144,6 +150,11 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 		"mov x0, x30\nmov w1, #" #CALL "\nbl " #BEFORE "\nmov x16, x0\n"                                  \
 		"ldp x29, x30, [sp], #16\n.cfi_adjust_cfa_offset -16\n.cfi_restore 29\n.cfi_restore 30\n"         \
 		"br x16\n.cfi_endproc\n.size " #NAME ", .-" #NAME "\n");
+
+#define SHIM_VFORK_THEN(NAME, AFTER)                                                                             \
+	__asm__(".text\n.hidden " #NAME "\n.globl " #NAME "\n.type " #NAME ", %function\n" #NAME ":\nhint #34\n" \
+		"mov x0, #0x4111\nmov x1, xzr\nmov x2, xzr\nmov x3, xzr\nmov x4, xzr\nmov x8, #220\nsvc #0\n"     \
+		"cbz x0, 1f\nb " #AFTER "\n1:\nret\n.size " #NAME ", .-" #NAME "\n");
 
 #else
 #error "prophet knows amd64 and arm64"

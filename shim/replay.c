@@ -1,7 +1,8 @@
 /* See replay.h. */
-#include "replay.h"
+#include "family.h"
 #include "token.h"
 #include "zreplay.h"
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -43,6 +44,8 @@ int shim_re_boot(const char *index)
 		shim_real_table[s->call] = (u8 *)&s->away + s->away;
 	for (s = __start_standins; s < __stop_standins; s++)
 		shim_real_table[s->call] = (u8 *)&s->away + s->away;
+	shim_re_guards();
+	shim_family_begin(index);
 	return 0;
 }
 
@@ -86,10 +89,11 @@ u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how)
 			u32 none = 0;
 			if (p[i].how != how || (how != PROPHET_ProcRoot && (p[i].parent != parent || p[i].uid != uid || p[i].nth != nth)))
 				continue;
-			if (!round && p[i].pid != (u32)sys(SYS_getpid))
+			if (!round && shim_id_now(PROPHET_IDTask, p[i].pid) != (u64)sys(SYS_getpid))
 				continue;
 			if (!__atomic_compare_exchange_n(&p[i].claimed, &none, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 				continue;
+			shim_family_came(&p[i]);
 			return p[i].number;
 		}
 	return ~0u;
@@ -128,11 +132,15 @@ int shim_re_thread(struct thr *t)
 	t->re->fd_taken = 0;
 	shim_expect_begin(&t->re->ex, th);
 	th->now = (u32)sys(SYS_gettid);
+	shim_id_is(PROPHET_IDTask, th->tid, th->now);
+	if (th->now != th->tid && th->how == PROPHET_ThreadCreated)
+		__atomic_add_fetch(&shim_index->pids, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&th->state, PROPHET_TurnRuns, __ATOMIC_RELEASE);
+	shim_re_look(t);
 	return 0;
 }
 
-/* Does not come back, unless by cancellation: the world has stopped, or the process ends elsewhere. */
+/* Does not come back, unless by cancellation: the world has stopped, or the process ends, here or elsewhere. */
 void shim_re_stop(struct thr *t, u32 state)
 {
 	struct replaythread *th = t->re ? t->re->th : 0;
@@ -142,7 +150,7 @@ void shim_re_stop(struct thr *t, u32 state)
 		__atomic_store_n(&th->state, state, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->slot->parked, PROPHET_ParkedHeld, __ATOMIC_RELEASE);
 	for (;;)
-		TRUE(pause)();
+		shim_re_wait_for_end(t, state);
 }
 
 /* What came, for the report. Runs once, on the way to the end: it may be slow. */
@@ -261,6 +269,46 @@ void shim_re_record(struct thr *t, u32 tag)
 		shim_expect_drop(&t->re->ex);
 }
 
+/* Whether the kernel is done with a thread; the first one stays as a zombie until the others are gone. */
+static int gone(u32 tid)
+{
+	char b[256];
+	long fd, r, i;
+	if (!tid || tid == ~0u)
+		return 0; /* it has not begun */
+	if (tid != shim_run.pid)
+		return sys(SYS_tgkill, shim_run.pid, tid, 0) != 0;
+	fd = sys(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return 1;
+	r = sys(SYS_read, fd, b, sizeof b);
+	sys(SYS_close, fd);
+	for (i = r - 3; i > 0 && b[i] != ')'; i--)
+		;
+	return i <= 0 || b[i + 2] == 'Z';
+}
+
+/* The last thread ends the process: the one that did so waits until the others are gone. */
+void shim_re_last_thread(struct thr *t)
+{
+	struct replaythread *th = shim_index_threads();
+	struct timespec ts = {0, 100000};
+	u32 i, at;
+	for (at = 0;; at++) {
+		const struct expect *x = shim_expect_at(&t->re->ex, at);
+		if (!x || x->kind == EXPECT_END || x->kind == EXPECT_BAD)
+			return;
+		if (x->kind == EXPECT_EXIT)
+			break;
+	}
+	for (i = 1; i < shim_index->threads; i++)
+		while (th[i].uid && th[i].proc == t->proc && i != t->uid && th[i].how != PROPHET_ThreadFound && !gone(th[i].now)) {
+			if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+				shim_re_stop(t, PROPHET_TurnStopped);
+			sys(SYS_nanosleep, &ts, 0);
+		}
+}
+
 /* Whether events are left that a thread that ends has not asked for. */
 static void look_left(struct thr *t)
 {
@@ -277,6 +325,7 @@ void shim_re_ending(struct thr *t)
 		shim_re_pass(t);
 	while (shim_token_here(t))
 		;
+	shim_re_last_thread(t);
 	look_left(t);
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
 }
@@ -285,7 +334,7 @@ void shim_re_ending(struct thr *t)
 static int arrived(struct replaythread *th)
 {
 	u32 state = __atomic_load_n(&th->state, __ATOMIC_ACQUIRE);
-	if (state == PROPHET_TurnEnd || state == PROPHET_TurnOver)
+	if (state == PROPHET_TurnEnd || state == PROPHET_TurnOver || __atomic_load_n(&th->spent, __ATOMIC_ACQUIRE) == 1)
 		return 1;
 	if (th->how == PROPHET_ThreadFound && th->now && sys(SYS_tgkill, shim_run.pid, th->now, 0) == -ESRCH) {
 		__atomic_store_n(&th->state, PROPHET_TurnOver, __ATOMIC_RELEASE); /* no routine of ours sees its end */
@@ -327,6 +376,13 @@ void shim_re_await(struct thr *t)
 
 /* Threads that still ran when the process ended did so up to some event each: they get there first. What is recorded
  * behind its end is what the C library still does. */
+void shim_re_others(struct thr *t)
+{
+	shim_token_give(t);
+	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
+	shim_re_await(t);
+}
+
 void shim_re_exit(struct thr *t, u32 how, i64 status)
 {
 	struct expect *x;
@@ -338,55 +394,7 @@ void shim_re_exit(struct thr *t, u32 how, i64 status)
 	if (x->kind == EXPECT_EXIT && (x->f1 != how || x->ret != status))
 		shim_re_differs(t, x, PROPHET_DiffersExit, how, (u64)x->ret, (u64)status, "");
 	look_left(t);
-	shim_token_give(t);
-	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
-	shim_re_await(t);
-}
-
-#define FAULTS (1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGSYS - 1))
-
-/* The trace has a signal here. The handler that it runs takes it off the queue. */
-static void deliver(struct thr *t, struct expect *x)
-{
-	struct re *re = t->re;
-	u32 sig = (u32)x->f1, head = re->ex.head;
-	u64 bit = sig && sig < 65 ? 1ull << (sig - 1) : 0, was = 0;
-	siginfo_t si;
-	if (!bit || (bit & FAULTS && (i64)x->f2 > 0))
-		shim_re_differs(t, x, PROPHET_DiffersSignal, 0, sig, 0, "");
-	shim_zero(&si, sizeof si);
-	si.si_signo = (int)sig;
-	si.si_code = (int)(i64)x->f2;
-	si.si_pid = (int)x->f3;
-	if (!x->call)
-		__atomic_add_fetch(&shim_index->signals, 1, __ATOMIC_RELAXED);
-	re->injected = sig;
-	sys(SYS_rt_tgsigqueueinfo, shim_run.pid, sys(SYS_gettid), sig, &si);
-	sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, &was, 8);
-	if (was & bit)
-		sys(SYS_rt_sigprocmask, SIG_BLOCK, &bit, 0, 8);
-	re->injected = 0;
-	if (re->ex.head == head)
-		shim_re_differs(t, x, PROPHET_DiffersSignal, 0, sig, 0, "");
-}
-
-int shim_re_signal(struct thr *t, int sig)
-{
-	struct expect *x = shim_expect(&t->re->ex);
-	if (x->kind != EXPECT_SIGNAL || x->f1 != (u64)sig || !(t->re->injected == (u32)sig || 1ull << (sig - 1) & FAULTS))
-		return 0;
-	t->re->injected = 0;
-	shim_expect_drop(&t->re->ex);
-	return 1;
-}
-
-void shim_re_sigret(struct thr *t, int sig)
-{
-	struct expect *x = shim_expect(&t->re->ex);
-	if (x->kind == EXPECT_SIGRET && x->f1 == (u64)sig)
-		shim_expect_drop(&t->re->ex);
-	else if (x->kind != EXPECT_END)
-		shim_re_differs(t, x, PROPHET_DiffersCall, 0, 0, 0, "");
+	shim_re_others(t);
 }
 
 /* An inner event may come before that of the call it belongs to. */
@@ -437,7 +445,7 @@ static void turn_over(struct thr *t)
 		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK)
 			shim_expect_drop(q);
 		else if (x->kind == EXPECT_SIGNAL && !x->call && (!(next = shim_expect_at(q, 1)) || next->kind != EXPECT_TOKEN))
-			deliver(t, x);
+			shim_re_deliver(t);
 		else
 			break;
 	}
@@ -451,18 +459,6 @@ static NOINLINE void call_differs(struct ev *e, const struct expect *x, u32 what
 	re->came = e;
 	re->whole = whole;
 	shim_re_differs(e->t, x, what, e->call, 0, 0, "");
-}
-
-/* Whether others go on because of a call in which the process ended: the trace has the thread that it made. */
-static int lets(const struct thr *t, u32 call)
-{
-	const struct replaythread *th = shim_index_threads();
-	u32 i;
-	if (call == CALL_pthread_create || call == CALL_thrd_create)
-		for (i = 1; i < shim_index->threads; i++)
-			if (th[i].uid && th[i].parent == t->uid && th[i].nth == t->nthread + 1 && th[i].how == PROPHET_ThreadCreated)
-				return 1;
-	return shim_re_flags[call] & RE_LETS;
 }
 
 /* The routine takes the token that comes next. */
@@ -479,6 +475,8 @@ int shim_re_begin(struct ev *e)
 	e->begin = t->last; /* no time passes: nothing is written */
 	e->turn = 0;
 	re->th->call = e->call;
+	if (unlikely(re->th->cancel == 2))
+		shim_re_not_cancelled(t);
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
 		shim_re_hold(t, 0);
 	if (unlikely(re->turn) && !(e->note & PROPHET_NoteVforked) && !(shim_re_flags[e->call] & RE_HOLDS))
@@ -490,33 +488,52 @@ int shim_re_begin(struct ev *e)
 		if (likely(x->kind == EXPECT_EVENT && x->call == e->call))
 			break; /* taken or not: by one that was left, or by one outside of this one, which finds its own when it is done */
 		if (x->kind == EXPECT_SIGNAL) {
-			deliver(t, x);
-			continue;
+			if (x->call != e->call || !(shim_re_flags[e->call] & RE_MASKED || shim_re_is_fault(x))) {
+				shim_re_deliver(t);
+				re = t->re; /* a child that the handler forked has its own */
+				continue;
+			}
+			re->x = e->x = ahead(&re->ex, e->call); /* none, when it was left: by a jump, or for good */
+			if (e->x)
+				e->x->taken = 1;
+			return 1;
 		}
 		if (shim_re_found_done(x)) {
 			shim_re_pass(t);
 			continue;
 		}
+		if (x->kind == EXPECT_FORK)
+			re->vforked = (u32)x->f2;
 		if (x->kind == EXPECT_EXIT && x->f1 != PROPHET_ExitExec && re->th->state != PROPHET_TurnOver)
 			call_differs(e, x, PROPHET_DiffersMore, 0);
 		if (x->kind == EXPECT_TOKEN && !runs_routine(e->call)) { /* it was pre-empted before it came here */
 			shim_token_here(t);
 			continue;
 		}
-		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT || (x->kind == EXPECT_LEFT && x->call != e->call)) {
+		if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_EXIT) {
 			shim_expect_drop(&re->ex);
 			continue;
 		}
-		if (x->kind == EXPECT_LEFT && x->call == e->call)
+		if (x->kind == EXPECT_LEFT) {
+			if (x->call != e->call || re->handlers) {
+				shim_expect_drop(&re->ex); /* a handler jumped out of it */
+				continue;
+			}
+			shim_re_cancelled(t);
 			break;
+		}
 		if (x->kind == EXPECT_BAD)
 			call_differs(e, x, PROPHET_DiffersTrace, 0);
 		if (x->kind == EXPECT_END && re->exiter)
 			call_differs(e, x, PROPHET_DiffersMore, 0);
-		if (x->kind == EXPECT_END && lets(t, e->call)) {
+		if (x->kind == EXPECT_END && shim_re_flags[e->call] & RE_LETS) {
 			re->last = e->call;
 			re->x = e->x = x;
 			__atomic_store_n(&re->th->state, PROPHET_TurnEnd, __ATOMIC_RELEASE);
+			return 1;
+		}
+		if (x->kind == EXPECT_END && shim_re_flags[e->call] & RE_MAKES && shim_re_makes(t)) {
+			re->x = e->x = x; /* it ended inside */
 			return 1;
 		}
 		if (x->kind == EXPECT_END && !(shim_re_flags[e->call] & RE_NESTS))
@@ -527,6 +544,7 @@ int shim_re_begin(struct ev *e)
 				e->x->taken = 1;
 			return 1; /* one that the trace does not have will be left, or differ when it is done */
 		}
+		shim_re_maybe_cancelled(t);
 		call_differs(e, x, PROPHET_DiffersCall, 0);
 	}
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
@@ -720,6 +738,8 @@ void shim_re_commit(struct ev *e)
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
 		shim_re_hold(t, 0);
 	re->x = 0;
+	if (unlikely(re->handlers) && !t->depth)
+		re->handlers = 0;
 	shim_expect_drop(&re->ex);
 	re->th->call = 0;
 	__atomic_store_n(&re->th->event, re->th->event + 1, __ATOMIC_RELEASE);
@@ -727,4 +747,6 @@ void shim_re_commit(struct ev *e)
 		look_left(t);
 	if (unlikely(token))
 		shim_token_take(t, token);
+	if (unlikely(shim_expect(&re->ex)->kind != EXPECT_EVENT))
+		shim_re_look(t);
 }

@@ -19,6 +19,7 @@
 
 #include "expect.h"
 #include "wrap.h"
+#include <signal.h>
 
 struct re {
 	struct replaythread *th;
@@ -31,6 +32,8 @@ struct re {
 	const struct ev *came; /* what differs; whole: with its result */
 	u64 differs_at;
 	u32 whole, exiter; /* exiter: this thread has ended the process */
+	u32 handlers, pad2; /* signals of the trace whose handlers have not returned */
+	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
 	u8 path[256];
 	struct expects ex;
 };
@@ -47,6 +50,8 @@ enum {
 	RE_TURN = 128, /* others may wait for what it does */
 	RE_LETS = 256, /* others go on because of it, even when the process ended before it was written */
 	RE_HOLDS = 512, /* serial: made with the token (serial.h) */
+	RE_MASKED = 1024, /* signals that came inside come with the mask that it sets: its stand-in has them delivered */
+	RE_MAKES = 2048, /* a thread or process */
 };
 extern const u16 shim_re_flags[] HIDDEN;
 
@@ -56,15 +61,34 @@ HIDDEN u32 shim_re_uid(u32 parent, u32 nth, u32 how); /* of a thread that comes 
 HIDDEN int shim_re_forks(u32 parent, u32 uid, u32 nth); /* the trace has that child */
 HIDDEN void shim_re_uncreated(u32 uid); /* it could not be made after all */
 HIDDEN u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how); /* of a process */
+HIDDEN int shim_re_makes(const struct thr *t); /* the trace has the next thread or process that this one makes */
+HIDDEN void shim_re_unknown(struct thr *t); /* the trace has no such thread */
 HIDDEN int shim_re_begin(struct ev *e);
 HIDDEN void shim_re_commit(struct ev *e);
+HIDDEN void shim_re_last_thread(struct thr *t); /* it ends, by itself */
 HIDDEN void shim_re_ending(struct thr *t); /* its routine is over */
 HIDDEN void shim_re_exit(struct thr *t, u32 how, i64 status); /* the process ends, when all its threads are where they were */
-HIDDEN void shim_re_await(struct thr *t); /* all other threads of its process are where they were when it ended */
-HIDDEN void shim_fault_boot(void);
-HIDDEN int shim_fault_guard(const void *handler); /* is ours */
-HIDDEN int shim_re_signal(struct thr *t, int sig); /* a handler begins: 0: the trace has no such signal here */
+HIDDEN void shim_re_others(struct thr *t); /* the same wait alone */
+HIDDEN long shim_re_vfork(void); /* vfork itself, */
+HIDDEN long shim_re_vforked(long pid); /* and what its parent is told */
+HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replaced; -1: it could not be, errno says why */
+
+/* Signals (stand_signal.c). */
+HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
+HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */
+HIDDEN int shim_re_signal(struct thr *t, int sig, siginfo_t *si); /* a handler begins: 0: the trace has no such signal here */
 HIDDEN void shim_re_sigret(struct thr *t, int sig);
+HIDDEN void shim_re_look(struct thr *t); /* what comes next is no event */
+HIDDEN void shim_re_wait_for_end(struct thr *t, u32 state);
+HIDDEN void shim_re_cancelled(struct thr *t); /* where the trace says it was */
+HIDDEN void shim_re_maybe_cancelled(struct thr *t); /* where it cannot have come otherwise */
+HIDDEN void shim_re_not_cancelled(struct thr *t); /* it goes on after all */
+HIDDEN int shim_re_is_fault(const struct expect *x); /* a signal that a fault raised */
+HIDDEN void shim_re_interrupt(int sig, int flag); /* as siginterrupt: what the program sees of a handler's flags */
+HIDDEN void shim_re_may_cancel(struct thr *t); /* a call begins that the trace says was cancelled */
+HIDDEN void shim_re_guards(void);
+HIDDEN int shim_re_guarded(int sig); /* without the program's handler, ours takes it */
+HIDDEN void shim_re_guard_signal(int sig, siginfo_t *si, void *context);
 HIDDEN NOINLINE void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text);
 HIDDEN void shim_re_stop(struct thr *t, u32 state) __attribute__((noreturn));
 HIDDEN NOINLINE void shim_re_hold(struct thr *t, const struct expect *x); /* Replay.hold is set: returns when the thread may have its next event; x: that, if it is known */

@@ -60,6 +60,8 @@ struct thr {
 	struct thr *next, *prev; /* of the process's list; next: also of the free list */
 	struct thr *ended; /* next of the list of threads whose routine is over */
 	void *start, *arg; /* a new thread's routine */
+	u64 mask; /* that it begins with, when quiet: until it knows who it is no signal reaches it */
+	u32 quiet, pad2;
 	u32 flags, begun;
 	u64 token, token_gen; /* serial: the last turn that the stream names, and genx when it did */
 	struct {

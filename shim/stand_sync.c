@@ -169,6 +169,7 @@ static NOINLINE void waits_for_cancellation(struct expect *x, pthread_mutex_t *m
 	if (shim_cleanup_push)
 		shim_cleanup_push(&c.buf, by_cancellation, &c);
 	lets_go(x, m);
+	shim_re_may_cancel(shim_self.thr);
 	for (;;)
 		TRUE(pause)();
 }
@@ -353,38 +354,6 @@ static int re_sem_getvalue(sem_t *s, int *value)
 	return (int)shim_re_ret(x);
 }
 STANDIN(sem_getvalue, re_sem_getvalue)
-
-/* What could not be created is not tried. */
-static int re_pthread_create(pthread_t *th, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
-{
-	struct expect *x = shim_re_of(CALL_pthread_create);
-	return x && x->ret ? (int)x->ret : TRUE(pthread_create)(th, attr, start, arg);
-}
-STANDIN(pthread_create, re_pthread_create)
-
-static int re_thrd_create(thrd_t *th, thrd_start_t start, void *arg)
-{
-	struct expect *x = shim_re_of(CALL_thrd_create);
-	return x && x->ret ? thrd(x->ret) : TRUE(thrd_create)(th, start, arg);
-}
-STANDIN(thrd_create, re_thrd_create)
-
-/* A thread that was found ended is waited for; one that was not is not asked. */
-static int joined(struct expect *x, pthread_t th, void **value)
-{
-	return x->ret ? (int)x->ret : TRUE(pthread_join)(th, value);
-}
-
-#define JOIN(name, params, args)                              \
-	static int re_##name params                           \
-	{                                                     \
-		struct expect *x = shim_re_of(CALL_##name);   \
-		return x ? joined(x, th, value) : TRUE(name) args; \
-	}                                                     \
-	STANDIN(name, re_##name)
-JOIN(pthread_tryjoin_np, (pthread_t th, void **value), (th, value))
-JOIN(pthread_timedjoin_np, (pthread_t th, void **value, const struct timespec *until), (th, value, until))
-JOIN(pthread_clockjoin_np, (pthread_t th, void **value, clockid_t clk, const struct timespec *until), (th, value, clk, until))
 
 /* Who did not run the routine comes when it has been run. */
 static u64 ran_away(const void *object, const struct expect *x)

@@ -310,8 +310,11 @@ static void tls_is(struct thr *t)
 /* The calling thread is t from now on; its stream begins with who it is. Signals are blocked. */
 static void begun(struct thr *t)
 {
-	if (unlikely(shim_index != 0) && shim_re_thread(t) != 0)
-		shim_re_differs(t, 0, PROPHET_DiffersThread, 0, t->parent, t->nth, "");
+	if (unlikely(shim_index != 0) && shim_re_thread(t) != 0) {
+		shim_re_unknown(t);
+		shim_record_no_more();
+		return;
+	}
 	say_thread(t);
 	t->begun = 1;
 	t->gate = ~0u;
@@ -331,8 +334,6 @@ int shim_thread_boot(int argc, char **argv)
 	modules(t);
 	shim_unblock(&mask);
 	shim_serial_boot();
-	if (unlikely(shim_index != 0))
-		shim_fault_boot();
 	if (shim_ctl.serial)
 		shim_serial_take(1);
 	shim_timers_boot();
@@ -426,7 +427,9 @@ void shim_thread_begin(struct thr *t)
 	t->last = shim_ticks();
 	t->slot->base = t->last;
 	begun(t);
-	shim_unblock(&mask);
+	shim_unblock(t->quiet ? &t->mask : &mask);
+	if (unlikely(t->re != 0))
+		shim_re_look(t); /* a signal that it has from the start */
 	if (shim_ctl.chaos)
 		shim_chaos(t);
 	if (shim_ctl.serial)

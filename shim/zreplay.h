@@ -2,6 +2,19 @@
 /* Included by replay.c alone. */
 #include "feed.h"
 
+static int zfeed_mq_getattr(mqd_t q, struct mq_attr *a)
+{
+	struct expect *x = shim_re_of(CALL_mq_getattr);
+	if (!x)
+		return ((int (*)(mqd_t q, struct mq_attr *a))shim_true(CALL_mq_getattr))(q, a);
+	(void)q;
+	(void)a;
+	int r = TRUE(mq_getattr)(q, a);
+	if (r == 0) a->mq_curmsgs = (long)x->f1;
+	return r;
+}
+PRINTED(mq_getattr, zfeed_mq_getattr)
+
 static ssize_t zfeed_write(int fd, const void *buf, size_t n)
 {
 	struct expect *x = shim_re_of(CALL_write);
@@ -2579,6 +2592,29 @@ static int zfeed__IO_file_stat(FILE *fp, void *st)
 }
 PRINTED(_IO_file_stat, zfeed__IO_file_stat)
 
+static int zfeed_pthread_kill(pthread_t th, int sig)
+{
+	struct expect *x = shim_re_of(CALL_pthread_kill);
+	if (!x)
+		return ((int (*)(pthread_t th, int sig))shim_true(CALL_pthread_kill))(th, sig);
+	(void)th;
+	(void)sig;
+	return (int)x->ret;
+}
+PRINTED(pthread_kill, zfeed_pthread_kill)
+
+static int zfeed_pthread_sigqueue(pthread_t th, int sig, const union sigval value)
+{
+	struct expect *x = shim_re_of(CALL_pthread_sigqueue);
+	if (!x)
+		return ((int (*)(pthread_t th, int sig, const union sigval value))shim_true(CALL_pthread_sigqueue))(th, sig, value);
+	(void)th;
+	(void)sig;
+	(void)value;
+	return (int)x->ret;
+}
+PRINTED(pthread_sigqueue, zfeed_pthread_sigqueue)
+
 static int zfeed_pthread_getschedparam(pthread_t th, int *policy, struct sched_param *param)
 {
 	struct expect *x = shim_re_of(CALL_pthread_getschedparam);
@@ -2593,57 +2629,246 @@ static int zfeed_pthread_getschedparam(pthread_t th, int *policy, struct sched_p
 }
 PRINTED(pthread_getschedparam, zfeed_pthread_getschedparam)
 
-static pid_t zfeed_wait(int *st)
+static int zfeed_thrd_sleep(const struct timespec *time, struct timespec *left)
 {
-	struct expect *x = shim_re_of(CALL_wait);
+	struct expect *x = shim_re_of(CALL_thrd_sleep);
 	if (!x)
-		return ((pid_t (*)(int *st))shim_true(CALL_wait))(st);
-	(void)st;
-	TRUE(wait)(st);
-	if (st && x->ret > 0) *st = (int)x->f1;
-	return (pid_t)shim_re_ret(x);
+		return ((int (*)(const struct timespec *time, struct timespec *left))shim_true(CALL_thrd_sleep))(time, left);
+	(void)time;
+	(void)left;
+	if (x->ret == 0) shim_re_sleep(x, x->f1);
+	return (int)x->ret;
 }
-PRINTED(wait, zfeed_wait)
+PRINTED(thrd_sleep, zfeed_thrd_sleep)
 
-static pid_t zfeed_waitpid(pid_t pid, int *st, int options)
+static int zfeed_setpgrp(void)
 {
-	struct expect *x = shim_re_of(CALL_waitpid);
+	struct expect *x = shim_re_of(CALL_setpgrp);
 	if (!x)
-		return ((pid_t (*)(pid_t pid, int *st, int options))shim_true(CALL_waitpid))(pid, st, options);
+		return ((int (*)(void))shim_true(CALL_setpgrp))();
+	if (x->ret == 0) TRUE(setpgrp)();
+	return (int)shim_re_ret(x);
+}
+PRINTED(setpgrp, zfeed_setpgrp)
+
+static int zfeed_killpg(pid_t pgid, int sig)
+{
+	struct expect *x = shim_re_of(CALL_killpg);
+	if (!x)
+		return ((int (*)(pid_t pgid, int sig))shim_true(CALL_killpg))(pgid, sig);
+	(void)pgid;
+	(void)sig;
+	return (int)shim_re_ret(x);
+}
+PRINTED(killpg, zfeed_killpg)
+
+static int zfeed_tgkill(pid_t pid, pid_t tid, int sig)
+{
+	struct expect *x = shim_re_of(CALL_tgkill);
+	if (!x)
+		return ((int (*)(pid_t pid, pid_t tid, int sig))shim_true(CALL_tgkill))(pid, tid, sig);
 	(void)pid;
-	(void)st;
-	(void)options;
-	TRUE(waitpid)(pid, st, options);
-	if (st && x->ret > 0) *st = (int)x->f3;
-	return (pid_t)shim_re_ret(x);
+	(void)tid;
+	(void)sig;
+	return (int)shim_re_ret(x);
 }
-PRINTED(waitpid, zfeed_waitpid)
+PRINTED(tgkill, zfeed_tgkill)
 
-static pid_t zfeed___wait(int *st)
+static int zfeed_raise(int sig)
 {
-	struct expect *x = shim_re_of(CALL___wait);
+	struct expect *x = shim_re_of(CALL_raise);
 	if (!x)
-		return ((pid_t (*)(int *st))shim_true(CALL___wait))(st);
-	(void)st;
-	TRUE(wait)(st);
-	if (st && x->ret > 0) *st = (int)x->f1;
-	return (pid_t)shim_re_ret(x);
+		return ((int (*)(int sig))shim_true(CALL_raise))(sig);
+	(void)sig;
+	return (int)x->ret;
 }
-PRINTED(__wait, zfeed___wait)
+PRINTED(raise, zfeed_raise)
 
-static pid_t zfeed___waitpid(pid_t pid, int *st, int options)
+static int zfeed_gsignal(int sig)
 {
-	struct expect *x = shim_re_of(CALL___waitpid);
+	struct expect *x = shim_re_of(CALL_gsignal);
 	if (!x)
-		return ((pid_t (*)(pid_t pid, int *st, int options))shim_true(CALL___waitpid))(pid, st, options);
-	(void)pid;
-	(void)st;
-	(void)options;
-	TRUE(waitpid)(pid, st, options);
-	if (st && x->ret > 0) *st = (int)x->f3;
-	return (pid_t)shim_re_ret(x);
+		return ((int (*)(int sig))shim_true(CALL_gsignal))(sig);
+	(void)sig;
+	return (int)x->ret;
 }
-PRINTED(__waitpid, zfeed___waitpid)
+PRINTED(gsignal, zfeed_gsignal)
+
+static int zfeed_unshare(int flags)
+{
+	struct expect *x = shim_re_of(CALL_unshare);
+	if (!x)
+		return ((int (*)(int flags))shim_true(CALL_unshare))(flags);
+	(void)flags;
+	if (x->ret >= 0) TRUE(unshare)(flags);
+	return (int)shim_re_ret(x);
+}
+PRINTED(unshare, zfeed_unshare)
+
+static int zfeed_setns(int fd, int flags)
+{
+	struct expect *x = shim_re_of(CALL_setns);
+	if (!x)
+		return ((int (*)(int fd, int flags))shim_true(CALL_setns))(fd, flags);
+	(void)fd;
+	(void)flags;
+	if (x->ret >= 0) TRUE(setns)(fd, flags);
+	return (int)shim_re_ret(x);
+}
+PRINTED(setns, zfeed_setns)
+
+static int zfeed_setuid(uid_t id)
+{
+	struct expect *x = shim_re_of(CALL_setuid);
+	if (!x)
+		return ((int (*)(uid_t id))shim_true(CALL_setuid))(id);
+	(void)id;
+	if (x->ret >= 0) TRUE(setuid)(id);
+	return (int)shim_re_ret(x);
+}
+PRINTED(setuid, zfeed_setuid)
+
+static int zfeed_seteuid(uid_t id)
+{
+	struct expect *x = shim_re_of(CALL_seteuid);
+	if (!x)
+		return ((int (*)(uid_t id))shim_true(CALL_seteuid))(id);
+	(void)id;
+	if (x->ret >= 0) TRUE(seteuid)(id);
+	return (int)shim_re_ret(x);
+}
+PRINTED(seteuid, zfeed_seteuid)
+
+static int zfeed_setreuid(uid_t id, uid_t eid)
+{
+	struct expect *x = shim_re_of(CALL_setreuid);
+	if (!x)
+		return ((int (*)(uid_t id, uid_t eid))shim_true(CALL_setreuid))(id, eid);
+	(void)id;
+	(void)eid;
+	if (x->ret >= 0) TRUE(setreuid)(id, eid);
+	return (int)shim_re_ret(x);
+}
+PRINTED(setreuid, zfeed_setreuid)
+
+static int zfeed_setresuid(uid_t id, uid_t eid, uid_t sid)
+{
+	struct expect *x = shim_re_of(CALL_setresuid);
+	if (!x)
+		return ((int (*)(uid_t id, uid_t eid, uid_t sid))shim_true(CALL_setresuid))(id, eid, sid);
+	(void)id;
+	(void)eid;
+	(void)sid;
+	if (x->ret >= 0) TRUE(setresuid)(id, eid, sid);
+	return (int)shim_re_ret(x);
+}
+PRINTED(setresuid, zfeed_setresuid)
+
+static int zfeed_setgid(gid_t id)
+{
+	struct expect *x = shim_re_of(CALL_setgid);
+	if (!x)
+		return ((int (*)(gid_t id))shim_true(CALL_setgid))(id);
+	(void)id;
+	if (x->ret >= 0) TRUE(setgid)(id);
+	return (int)shim_re_ret(x);
+}
+PRINTED(setgid, zfeed_setgid)
+
+static int zfeed_setegid(gid_t id)
+{
+	struct expect *x = shim_re_of(CALL_setegid);
+	if (!x)
+		return ((int (*)(gid_t id))shim_true(CALL_setegid))(id);
+	(void)id;
+	if (x->ret >= 0) TRUE(setegid)(id);
+	return (int)shim_re_ret(x);
+}
+PRINTED(setegid, zfeed_setegid)
+
+static int zfeed_setregid(gid_t id, gid_t eid)
+{
+	struct expect *x = shim_re_of(CALL_setregid);
+	if (!x)
+		return ((int (*)(gid_t id, gid_t eid))shim_true(CALL_setregid))(id, eid);
+	(void)id;
+	(void)eid;
+	if (x->ret >= 0) TRUE(setregid)(id, eid);
+	return (int)shim_re_ret(x);
+}
+PRINTED(setregid, zfeed_setregid)
+
+static int zfeed_setresgid(gid_t id, gid_t eid, gid_t sid)
+{
+	struct expect *x = shim_re_of(CALL_setresgid);
+	if (!x)
+		return ((int (*)(gid_t id, gid_t eid, gid_t sid))shim_true(CALL_setresgid))(id, eid, sid);
+	(void)id;
+	(void)eid;
+	(void)sid;
+	if (x->ret >= 0) TRUE(setresgid)(id, eid, sid);
+	return (int)shim_re_ret(x);
+}
+PRINTED(setresgid, zfeed_setresgid)
+
+static int zfeed_initgroups(const char *user, gid_t id)
+{
+	struct expect *x = shim_re_of(CALL_initgroups);
+	if (!x)
+		return ((int (*)(const char *user, gid_t id))shim_true(CALL_initgroups))(user, id);
+	(void)user;
+	(void)id;
+	if (x->ret >= 0) TRUE(initgroups)(user, id);
+	return (int)shim_re_ret(x);
+}
+PRINTED(initgroups, zfeed_initgroups)
+
+static int zfeed_setgroups(size_t n, const gid_t *groups)
+{
+	struct expect *x = shim_re_of(CALL_setgroups);
+	if (!x)
+		return ((int (*)(size_t n, const gid_t *groups))shim_true(CALL_setgroups))(n, groups);
+	(void)n;
+	(void)groups;
+	if (x->ret >= 0) TRUE(setgroups)(n, groups);
+	return (int)shim_re_ret(x);
+}
+PRINTED(setgroups, zfeed_setgroups)
+
+static int zfeed_setfsuid(uid_t id)
+{
+	struct expect *x = shim_re_of(CALL_setfsuid);
+	if (!x)
+		return ((int (*)(uid_t id))shim_true(CALL_setfsuid))(id);
+	(void)id;
+	if (x->ret >= 0) TRUE(setfsuid)(id);
+	return (int)x->ret;
+}
+PRINTED(setfsuid, zfeed_setfsuid)
+
+static int zfeed_setfsgid(gid_t id)
+{
+	struct expect *x = shim_re_of(CALL_setfsgid);
+	if (!x)
+		return ((int (*)(gid_t id))shim_true(CALL_setfsgid))(id);
+	(void)id;
+	if (x->ret >= 0) TRUE(setfsgid)(id);
+	return (int)x->ret;
+}
+PRINTED(setfsgid, zfeed_setfsgid)
+
+static int zfeed_pidfd_send_signal(int fd, int sig, siginfo_t *si, unsigned flags)
+{
+	struct expect *x = shim_re_of(CALL_pidfd_send_signal);
+	if (!x)
+		return ((int (*)(int fd, int sig, siginfo_t *si, unsigned flags))shim_true(CALL_pidfd_send_signal))(fd, sig, si, flags);
+	(void)fd;
+	(void)sig;
+	(void)si;
+	(void)flags;
+	return (int)shim_re_ret(x);
+}
+PRINTED(pidfd_send_signal, zfeed_pidfd_send_signal)
 
 static int zfeed_clock_gettime(clockid_t clk, struct timespec *ts)
 {
@@ -3228,15 +3453,6 @@ static int zfeed___getdomainname_chk(char *name, size_t n, size_t space)
 }
 PRINTED(__getdomainname_chk, zfeed___getdomainname_chk)
 
-static long int zfeed_gethostid(void)
-{
-	struct expect *x = shim_re_of(CALL_gethostid);
-	if (!x)
-		return ((long int (*)(void))shim_true(CALL_gethostid))();
-	return (long int)x->ret;
-}
-PRINTED(gethostid, zfeed_gethostid)
-
 static int zfeed_getdtablesize(void)
 {
 	struct expect *x = shim_re_of(CALL_getdtablesize);
@@ -3736,6 +3952,63 @@ static int zfeed___ttyname_r_chk(int fd, char *name, size_t n, size_t space)
 }
 PRINTED(__ttyname_r_chk, zfeed___ttyname_r_chk)
 
+static int zfeed_sigpending(sigset_t *set)
+{
+	struct expect *x = shim_re_of(CALL_sigpending);
+	if (!x)
+		return ((int (*)(sigset_t *set))shim_true(CALL_sigpending))(set);
+	(void)set;
+	if (x->ret == 0) __builtin_memcpy(set, &x->f1, 8);
+	return (int)shim_re_ret(x);
+}
+PRINTED(sigpending, zfeed_sigpending)
+
+static int zfeed_sigwait(const sigset_t *set, int *sig)
+{
+	struct expect *x = shim_re_of(CALL_sigwait);
+	if (!x)
+		return ((int (*)(const sigset_t *set, int *sig))shim_true(CALL_sigwait))(set, sig);
+	(void)set;
+	(void)sig;
+	if (x->ret == 0) *sig = (int)x->f2;
+	return (int)x->ret;
+}
+PRINTED(sigwait, zfeed_sigwait)
+
+static int zfeed_sigwaitinfo(const sigset_t *set, siginfo_t *si)
+{
+	struct expect *x = shim_re_of(CALL_sigwaitinfo);
+	if (!x)
+		return ((int (*)(const sigset_t *set, siginfo_t *si))shim_true(CALL_sigwaitinfo))(set, si);
+	(void)set;
+	(void)si;
+	shim_feed_siginfo(x, si);
+	return (int)shim_re_ret(x);
+}
+PRINTED(sigwaitinfo, zfeed_sigwaitinfo)
+
+static int zfeed_sigtimedwait(const sigset_t *set, siginfo_t *si, const struct timespec *time)
+{
+	struct expect *x = shim_re_of(CALL_sigtimedwait);
+	if (!x)
+		return ((int (*)(const sigset_t *set, siginfo_t *si, const struct timespec *time))shim_true(CALL_sigtimedwait))(set, si, time);
+	(void)set;
+	(void)si;
+	(void)time;
+	shim_feed_siginfo(x, si);
+	return (int)shim_re_ret(x);
+}
+PRINTED(sigtimedwait, zfeed_sigtimedwait)
+
+static int zfeed_pause(void)
+{
+	struct expect *x = shim_re_of(CALL_pause);
+	if (!x)
+		return ((int (*)(void))shim_true(CALL_pause))();
+	return (int)shim_re_ret(x);
+}
+PRINTED(pause, zfeed_pause)
+
 const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_pthread_mutex_lock] = RE_SKIP_F1 | RE_TURN,
 	[CALL_pthread_mutex_unlock] = RE_SKIP_F1 | RE_TURN | RE_LETS,
@@ -4025,8 +4298,8 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL___isoc99_vfwscanf] = RE_NESTS | RE_TURN,
 	[CALL___isoc99_wscanf] = RE_NESTS | RE_TURN,
 	[CALL___isoc99_fwscanf] = RE_NESTS | RE_TURN,
-	[CALL_pthread_create] = RE_SKIP_F1,
-	[CALL_thrd_create] = RE_SKIP_F1,
+	[CALL_pthread_create] = RE_SKIP_F1 | RE_MAKES,
+	[CALL_thrd_create] = RE_SKIP_F1 | RE_MAKES,
 	[CALL_pthread_cancel] = RE_SKIP_F1,
 	[CALL_pthread_join] = RE_SKIP_F1 | RE_SKIP_OBJ,
 	[CALL_pthread_tryjoin_np] = RE_SKIP_F1 | RE_SKIP_OBJ,
@@ -4042,15 +4315,20 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_pthread_setschedparam] = RE_SKIP_F1 | RE_SKIP_OBJ,
 	[CALL_pthread_getschedparam] = RE_SKIP_F1 | RE_SKIP_OBJ,
 	[CALL_pthread_setschedprio] = RE_SKIP_F1 | RE_SKIP_OBJ,
-	[CALL_fork] = RE_NESTS,
-	[CALL___fork] = RE_NESTS,
-	[CALL__Fork] = RE_NESTS,
-	[CALL_clone] = RE_NESTS,
-	[CALL___clone] = RE_NESTS,
-	[CALL_system] = RE_NESTS,
-	[CALL_popen] = RE_NESTS,
+	[CALL_fork] = RE_NESTS | RE_MAKES,
+	[CALL___fork] = RE_NESTS | RE_MAKES,
+	[CALL__Fork] = RE_NESTS | RE_MAKES,
+	[CALL_clone] = RE_NESTS | RE_MAKES,
+	[CALL___clone] = RE_NESTS | RE_MAKES,
+	[CALL_posix_spawn] = RE_MAKES,
+	[CALL_posix_spawnp] = RE_MAKES,
+	[CALL_system] = RE_NESTS | RE_MAKES,
+	[CALL_popen] = RE_NESTS | RE_MAKES,
 	[CALL_pclose] = RE_NESTS,
-	[CALL_forkpty] = RE_NESTS,
+	[CALL__IO_popen] = RE_MAKES,
+	[CALL_forkpty] = RE_NESTS | RE_MAKES,
+	[CALL_prctl] = RE_SKIP_F2,
+	[CALL_initgroups] = RE_NESTS,
 	[CALL_clock_gettime] = RE_HOLDS,
 	[CALL_time] = RE_HOLDS,
 	[CALL_gettimeofday] = RE_HOLDS,
@@ -4071,7 +4349,6 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_clock_adjtime] = RE_HOLDS,
 	[CALL_ntp_gettime] = RE_HOLDS,
 	[CALL_ntp_gettimex] = RE_HOLDS,
-	[CALL_clock_nanosleep] = RE_NESTS,
 	[CALL_alarm] = RE_HOLDS,
 	[CALL_ualarm] = RE_HOLDS,
 	[CALL_setitimer] = RE_HOLDS,
@@ -4130,7 +4407,7 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL___gethostname_chk] = RE_HOLDS,
 	[CALL_getdomainname] = RE_HOLDS,
 	[CALL___getdomainname_chk] = RE_HOLDS,
-	[CALL_gethostid] = RE_HOLDS,
+	[CALL_gethostid] = RE_NESTS,
 	[CALL_getdtablesize] = RE_HOLDS,
 	[CALL_sched_getcpu] = RE_HOLDS,
 	[CALL_getcpu] = RE_HOLDS,
@@ -4188,5 +4465,23 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_getgrnam_r] = RE_NESTS,
 	[CALL_getgrgid_r] = RE_NESTS,
 	[CALL_getgrouplist] = RE_NESTS,
-	[CALL_syscall] = RE_TURN,
+	[CALL_sigaction] = RE_SKIP_TAIL,
+	[CALL___sigaction] = RE_SKIP_TAIL,
+	[CALL_signal] = RE_SKIP_TAIL,
+	[CALL_bsd_signal] = RE_SKIP_TAIL,
+	[CALL_sysv_signal] = RE_SKIP_TAIL,
+	[CALL___sysv_signal] = RE_SKIP_TAIL,
+	[CALL_ssignal] = RE_SKIP_TAIL,
+	[CALL_sigset] = RE_SKIP_TAIL,
+	[CALL_sigrelse] = RE_MASKED,
+	[CALL_sigprocmask] = RE_MASKED,
+	[CALL_pthread_sigmask] = RE_MASKED,
+	[CALL_sigsuspend] = RE_MASKED,
+	[CALL___sigsuspend] = RE_MASKED,
+	[CALL_sigpause] = RE_MASKED,
+	[CALL___sigpause] = RE_MASKED,
+	[CALL___xpg_sigpause] = RE_MASKED,
+	[CALL_sigblock] = RE_MASKED,
+	[CALL_sigsetmask] = RE_MASKED,
+	[CALL_syscall] = RE_SKIP_F2 | RE_SKIP_F3 | RE_TURN | RE_MAKES,
 };

@@ -7741,6 +7741,7 @@ EXPORT int initgroups(const char *user, gid_t id)
 	int r;
 	if (!shim_begin(&e, CALL_initgroups, CLASS_thread, CALLER()))
 		return REAL(initgroups)(user, id);
+	shim_pre_nested(&e);
 	r = REAL(initgroups)(user, id);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -8930,6 +8931,7 @@ EXPORT long int gethostid(void)
 	long int r;
 	if (!shim_begin(&e, CALL_gethostid, CLASS_shape, CALLER()))
 		return REAL(gethostid)();
+	shim_pre_nested(&e);
 	r = REAL(gethostid)();
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;

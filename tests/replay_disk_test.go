@@ -123,7 +123,6 @@ var notFed = map[string]bool{
 	"msgrcv":           true,
 	"mq_receive":       true,
 	"mq_timedreceive":  true,
-	"mq_getattr":       true,
 	"pclose":           true,
 	"waitid":           true,
 	"wait3":            true,
@@ -136,10 +135,6 @@ var notFed = map[string]bool{
 	"getlogin":         true,
 	"getlogin_r":       true,
 	"__getlogin_r_chk": true,
-	"sigpending":       true,
-	"sigwait":          true,
-	"sigwaitinfo":      true,
-	"sigtimedwait":     true,
 }
 
 // TestFedRowsAreFed finds rows that are to be answered from the trace, but have neither a Feed nor a stand-in by hand.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"strings"
 
 	"prophet/cabi"
@@ -50,10 +51,14 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 			data = append(data, cabi.ReplayChunk{Off: p.Off, Len: p.Len, File: uint32(p.File)})
 		}
 	}
+	dead, err := deaths(t)
+	if err != nil {
+		return nil, err
+	}
 	var procs []cabi.ReplayProc
 	for _, p := range t.Procs {
 		parent, uid, nth := p.Origin()
-		procs = append(procs, cabi.ReplayProc{Number: p.Number, Parent: parent, UID: uid, Nth: uint32(nth), How: uint32(p.How), PID: p.PID, Main: main[p.Number]})
+		procs = append(procs, cabi.ReplayProc{Number: p.Number, Parent: parent, UID: uid, Nth: uint32(nth), How: uint32(p.How), PID: p.PID, Main: main[p.Number], Death: dead[p]})
 	}
 	var skips []cabi.ReplaySkip
 	if t.Meta.Options.Serial {
@@ -72,6 +77,8 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 		threads[uid].FirstFd, threads[uid].Fds = uint32(len(fds)), uint32(len(list))
 		fds = append(fds, list...)
 	}
+	// Room for each thread's id and those of children that record nothing, of which a process has few at once.
+	ids := make([]cabi.ReplayID, 1<<bits.Len(uint(4*len(threads)+4096)))
 	turns := make([]cabi.ReplayTurn, cabi.TurnBuckets)
 	head.Threads, head.Chunks, head.Procs, head.Data = uint32(len(threads)), uint32(len(chunks)), uint32(len(procs)), uint32(len(data))
 	var body bytes.Buffer
@@ -86,6 +93,7 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 	head.ThreadsAt, head.ChunksAt, head.DataAt, head.ProcsAt, head.TurnsAt = at(threads), at(chunks), at(data), at(procs), at(turns)
 	head.SkipsAt, head.Skips = at(skips), uint32(len(skips))
 	head.FdsAt, head.Fds = at(fds), uint32(len(fds))
+	head.IDsAt, head.IDs = at(ids), uint32(len(ids))
 	var b bytes.Buffer
 	size := (binary.Size(head)+63)&^63 + body.Len()
 	head.Size = uint64(size)

@@ -68,7 +68,7 @@ type Cause struct {
 var whats = map[uint32]string{
 	cabi.DiffersCall: "call", cabi.DiffersResult: "result", cabi.DiffersField: "field", cabi.DiffersObject: "object",
 	cabi.DiffersTurn: "turn", cabi.DiffersText: "text", cabi.DiffersData: "data", cabi.DiffersThread: "thread",
-	cabi.DiffersMore: "more", cabi.DiffersLess: "less", cabi.DiffersTrace: "trace", cabi.DiffersSignal: "signal", cabi.DiffersExit: "exit",
+	cabi.DiffersMore: "more", cabi.DiffersLess: "less", cabi.DiffersTrace: "trace", cabi.DiffersSignal: "signal", cabi.DiffersFault: "fault", cabi.DiffersExit: "exit",
 }
 
 // Of differences that no thread has found.
@@ -258,6 +258,8 @@ func (s *State) Differ(t *trace.Trace, o *Outside) *Difference {
 		d.Call, d.Came = "", fmt.Sprintf("the end of the process: %s, status %d", trace.ExitHow(uint64(r.Came)), int64(r.CameV))
 	case cabi.DiffersSignal:
 		detail = fmt.Sprintf("signal %d of the trace was not handled", r.WantV)
+	case cabi.DiffersFault:
+		detail = fmt.Sprintf("%s, which the trace does not have here", trace.SignalName(r.CameV))
 	case cabi.DiffersTrace:
 		detail = "the trace cannot be read on"
 	default:

@@ -402,6 +402,8 @@ func (d *Decoder) control(r *Record, tag uint64) bool {
 	case cabi.TagToken:
 		n[0] = c.v()
 		n[0], n[1] = n[0]>>3, n[0]&7
+	case cabi.TagSigInfo:
+		n[0], n[1], n[2], n[3] = c.v(), c.v(), c.v(), c.v()
 	default:
 		return d.fail("record tag %d is not known", tag)
 	}

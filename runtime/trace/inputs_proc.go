@@ -3,7 +3,7 @@ package trace
 // Structured results of calls about processes and signals: see shim/steps_proc.h.
 func init() {
 	Inputs["siginfo"] = InputSpec{Fields: []FieldSpec{
-		{"signal", FieldSnum}, {"code", FieldSnum}, {"pid", FieldNum}, {"uid", FieldNum}, {"value", FieldSnum},
+		{"signal", FieldSnum}, {"code", FieldSnum}, {"pid", FieldNum}, {"uid", FieldNum}, {"value", FieldSnum}, {"high", FieldNum},
 	}}
 	Inputs["usage"] = InputSpec{Fields: []FieldSpec{
 		{"user", FieldTime}, {"system", FieldTime}, {"maxrss", FieldNum}, {"minflt", FieldNum}, {"majflt", FieldNum},

@@ -1,6 +1,11 @@
 package trace
 
-import "prophet/cabi"
+import (
+	"errors"
+	"io"
+
+	"prophet/cabi"
+)
 
 // Place is where the payload of a chunk lies: in which stream file, and at which offset.
 type Place struct {
@@ -35,3 +40,35 @@ func (th *Thread) Origin() (parent uint32, nth uint64) { return th.parent, th.nt
 
 // Origin is the same of a process: its parent, the parent's thread, and which of its forks it was.
 func (p *Proc) Origin() (parent, uid uint32, nth uint64) { return p.parentNo, p.parentUID, p.nth }
+
+// Ended reports whether this thread ended its process, or made another program of it: whether its records say so, and
+// nothing that an exec which failed would go on with follows. It reads backwards, as far as it must.
+func (t *Trace) Ended(th *Thread) (bool, error) {
+	later := false
+	for i := len(th.chunks) - 1; i >= 0; i-- {
+		it := Iter{t: t, th: th, next: i, seq: th.chunks[i].seq}
+		var r Record
+		how, found, after := uint64(0), false, false
+		for it.next <= i+1 {
+			err := it.Next(&r)
+			var bad *Damage
+			if errors.Is(err, io.EOF) || errors.As(err, &bad) || it.next > i+1 {
+				break
+			}
+			if err != nil {
+				return false, err
+			}
+			switch r.Tag {
+			case cabi.TagExit:
+				how, found, after = r.Nums[0], true, false
+			case TagEvent:
+				after = true
+			}
+		}
+		if found {
+			return how != cabi.ExitExec || !after && !later, nil
+		}
+		later = later || after
+	}
+	return false, nil
+}

@@ -191,6 +191,11 @@ func (p *Printer) describe(out []item, r *Record) (string, []item) {
 		word("how", TokenHow(n[1]))
 		word("at", pick(tokenAt, n[1]/cabi.TokenHere))
 		return "token", out
+	case cabi.TagSigInfo:
+		for i, name := range []string{"first", "second", "third", "fourth"} {
+			num(name, n[i])
+		}
+		return "siginfo", out
 	}
 	return "record" + strconv.Itoa(int(r.Tag)), out
 }

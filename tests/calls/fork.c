@@ -52,10 +52,12 @@ static int tree(int depth)
 
 static void *busy(void *p)
 {
-	while (!*(volatile int *)p) {
+	int over;
+	do {
 		pthread_mutex_lock(&m);
+		over = *(int *)p;
 		pthread_mutex_unlock(&m);
-	}
+	} while (!over);
 	return 0;
 }
 
@@ -110,7 +112,9 @@ int main(void)
 		}
 		sum += ended(p);
 	}
+	pthread_mutex_lock(&m);
 	stop = 1;
+	pthread_mutex_unlock(&m);
 	for (i = 0; i < 2; i++)
 		pthread_join(t[i], 0);
 	printf("threaded %d\n", sum);

@@ -16,7 +16,7 @@ static void handler(int sig)
 
 static void *cancelled(void *p)
 {
-	system("sleep 5");
+	system("exec sleep 5");
 	return 0;
 }
 

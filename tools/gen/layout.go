@@ -16,7 +16,7 @@ import (
 )
 
 // structs are printed with their sizes and offsets asserted; C's names are Go's in lower case.
-var structs = []any{cabi.Chunk{}, cabi.Slot{}, cabi.Delay{}, cabi.VClock{}, cabi.Pausing{}, cabi.Control{}, cabi.ReplayReport{}, cabi.ReplayOutside{}, cabi.ReplayFd{}, cabi.ReplaySkip{}, cabi.ReplayBreak{}, cabi.Replay{}, cabi.ReplayThread{}, cabi.ReplayChunk{}, cabi.ReplayProc{}, cabi.ReplayTurn{}, cabi.Pids{}}
+var structs = []any{cabi.Chunk{}, cabi.Slot{}, cabi.Delay{}, cabi.VClock{}, cabi.Pausing{}, cabi.Control{}, cabi.ReplayReport{}, cabi.ReplayOutside{}, cabi.ReplayFd{}, cabi.ReplaySkip{}, cabi.ReplayBreak{}, cabi.Replay{}, cabi.ReplayThread{}, cabi.ReplayChunk{}, cabi.ReplayProc{}, cabi.ReplayID{}, cabi.ReplayTurn{}, cabi.Pids{}}
 
 // layout prints the structs by reflection and every exported constant of the two files by type-checking them.
 func layout() ([]byte, error) {

@@ -12,12 +12,18 @@ import (
 // skipped are the numbers of events that name an address or a handle: they differ between two runs, and are not compared.
 var skipped = []string{"addr", "handle", "handler", "routine"}
 
+// masked are the calls whose stand-ins have the signals delivered that came inside, with the mask that they set.
+var masked = []string{"sigprocmask", "pthread_sigmask", "sigrelse", "sigsetmask", "sigblock", "sigsuspend", "__sigsuspend", "sigpause", "__sigpause", "__xpg_sigpause"}
+
+// makers make a thread or process, which may be there although the call never came back.
+var makers = []string{"pthread_create", "thrd_create", "fork", "__fork", "_Fork", "clone", "__clone", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen", "_IO_popen", "syscall"}
+
 // nesting says whether events of what a call calls come before its own.
 func nesting(c cabi.Call) bool {
 	if c.Class == cabi.Stdio || strings.Contains(c.Rec, "pre nested") {
 		return true
 	}
-	return slices.Contains([]string{"fork", "__fork", "_Fork", "forkpty", "clone", "__clone", "pthread_once", "__pthread_once", "call_once", "clock_nanosleep", "system", "popen", "fclose", "pclose"}, c.Name)
+	return slices.Contains([]string{"fork", "__fork", "_Fork", "forkpty", "clone", "__clone", "pthread_once", "__pthread_once", "call_once", "system", "popen", "fclose", "pclose"}, c.Name)
 }
 
 // holds says whether a thread of a serial run keeps the token during the call: it waits for nobody, so what it
@@ -81,6 +87,12 @@ func replay() ([]byte, error) {
 		}
 		if holds(c) {
 			f = append(f, "RE_HOLDS")
+		}
+		if slices.Contains(makers, c.Name) {
+			f = append(f, "RE_MAKES")
+		}
+		if slices.Contains(masked, c.Name) {
+			f = append(f, "RE_MASKED")
 		}
 		if len(f) > 0 {
 			fmt.Fprintf(&flags, "\t[CALL_%s] = %s,\n", ident(c), strings.Join(f, " | "))

@@ -1,0 +1,190 @@
+/* Stand-ins for System V's objects and for POSIX message queues. The program sees the numbers that it saw then; the real
+ * objects are the run's own. Operations on a set of semaphores have the order of the recording; messages are sent
+ * really, and what is received is the trace's.
+ */
+#include "family.h"
+#include "feed.h"
+#include "steps_sync.h"
+#include <mqueue.h>
+#include <stdarg.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+
+static int now_of(u32 kind, int was)
+{
+	u64 now = was >= 0 ? shim_id_now(kind, (u64)was) : ~0ull;
+	return now == ~0ull ? was : (int)now;
+}
+
+/* What was there before the run is made now; a key that another one has is left alone. */
+#define GET(name, params, kind, again, anew)                                                \
+	static int re_##name params                                                         \
+	{                                                                                   \
+		struct expect *x = shim_re_of(CALL_##name);                                 \
+		int r;                                                                      \
+		if (x && x->ret < 0)                                                        \
+			return (int)shim_re_ret(x);                                         \
+		r = again;                                                                  \
+		if (!x)                                                                     \
+			return r;                                                           \
+		if (r < 0 && !(flags & IPC_CREAT))                                          \
+			r = anew;                                                           \
+		if (r < 0)                                                                  \
+			return r;                                                           \
+		shim_id_is(kind, (u64)x->ret, (u64)r);                                      \
+		return (int)x->ret;                                                         \
+	}                                                                                   \
+	STANDIN(name, re_##name)
+GET(semget, (key_t key, int n, int flags), PROPHET_IDSem, TRUE(semget)(key, n, flags), TRUE(semget)(key, n > 0 ? n : 1, IPC_CREAT | 0600))
+GET(msgget, (key_t key, int flags), PROPHET_IDMsg, TRUE(msgget)(key, flags), TRUE(msgget)(key, IPC_CREAT | 0600))
+GET(shmget, (key_t key, size_t n, int flags), PROPHET_IDShm, TRUE(shmget)(key, n, flags), TRUE(shmget)(key, n > 0 ? n : 1, IPC_CREAT | 0600))
+
+static u64 set_away(const void *object, const struct expect *x)
+{
+	return x->seq - 1 - __atomic_load_n(&((const struct object_entry *)object)->seq, __ATOMIC_ACQUIRE);
+}
+
+static int operate(struct expect *x, int id, struct sembuf *ops, size_t n)
+{
+	struct thr *t = shim_self.thr;
+	struct object_entry *o;
+	int r;
+	if (x->ret < 0)
+		return (int)shim_re_ret(x);
+	o = shim_object_key(t, PROPHET_ObjSem, (u64)id, "semset");
+	if (set_away(o, x) < TURN_FAR) /* one that only adds has taken its place */
+		shim_turn(t, x, x->obj, x->seq, set_away, o);
+	do
+		r = TRUE(semop)(now_of(PROPHET_IDSem, id), ops, n);
+	while (r < 0 && errno == EINTR);
+	return r;
+}
+
+static int re_semop(int id, struct sembuf *ops, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_semop);
+	return x ? operate(x, id, ops, n) : TRUE(semop)(id, ops, n);
+}
+STANDIN(semop, re_semop)
+
+static int re_semtimedop(int id, struct sembuf *ops, size_t n, const struct timespec *limit)
+{
+	struct expect *x = shim_re_of(CALL_semtimedop);
+	return x ? operate(x, id, ops, n) : TRUE(semtimedop)(id, ops, n, limit);
+}
+STANDIN(semtimedop, re_semtimedop)
+
+static int re_semctl(int id, int num, int cmd, ...)
+{
+	struct expect *x = shim_re_of(CALL_semctl);
+	va_list ap;
+	void *arg;
+	int r;
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (!x)
+		return TRUE(semctl)(id, num, cmd, arg);
+	if (x->ret < 0)
+		return (int)shim_re_ret(x);
+	r = TRUE(semctl)(now_of(PROPHET_IDSem, id), num, cmd, arg);
+	return r < 0 ? r : (int)x->ret; /* how many wait, and who was last, is as it was */
+}
+STANDIN(semctl, re_semctl)
+
+static int re_msgsnd(int id, const void *m, size_t n, int flags)
+{
+	struct expect *x = shim_re_of(CALL_msgsnd);
+	if (!x)
+		return TRUE(msgsnd)(id, m, n, flags);
+	if (x->ret == 0)
+		TRUE(msgsnd)(now_of(PROPHET_IDMsg, id), m, n, flags | IPC_NOWAIT);
+	return (int)shim_re_ret(x);
+}
+STANDIN(msgsnd, re_msgsnd)
+
+/* The real message is taken out, so that there is room for the next. */
+static ssize_t re_msgrcv(int id, void *m, size_t n, long type, int flags)
+{
+	struct expect *x = shim_re_of(CALL_msgrcv);
+	ssize_t r;
+	if (!x)
+		return TRUE(msgrcv)(id, m, n, type, flags);
+	if (x->ret < 0)
+		return (ssize_t)shim_re_ret(x);
+	r = TRUE(msgrcv)(now_of(PROPHET_IDMsg, id), m, n, type, x->data ? flags | IPC_NOWAIT : flags);
+	if (!x->data)
+		return r;
+	feed_data(x, m, n + sizeof(long));
+	return (ssize_t)x->ret;
+}
+STANDIN(msgrcv, re_msgrcv)
+
+static int re_msgctl(int id, int cmd, struct msqid_ds *d)
+{
+	struct expect *x = shim_re_of(CALL_msgctl);
+	int r;
+	if (!x)
+		return TRUE(msgctl)(id, cmd, d);
+	if (x->ret < 0)
+		return (int)shim_re_ret(x);
+	r = TRUE(msgctl)(now_of(PROPHET_IDMsg, id), cmd, d);
+	if (r == 0 && cmd == IPC_STAT)
+		d->msg_qnum = x->f2;
+	return r < 0 ? r : (int)x->ret;
+}
+STANDIN(msgctl, re_msgctl)
+
+static void *re_shmat(int id, const void *addr, int flags)
+{
+	struct expect *x = shim_re_of(CALL_shmat);
+	if (x && x->ret < 0) {
+		errno = (int)-x->ret;
+		return (void *)-1;
+	}
+	return TRUE(shmat)(x ? now_of(PROPHET_IDShm, id) : id, addr, flags);
+}
+STANDIN(shmat, re_shmat)
+
+static int re_shmctl(int id, int cmd, struct shmid_ds *d)
+{
+	struct expect *x = shim_re_of(CALL_shmctl);
+	if (x && x->ret < 0)
+		return (int)shim_re_ret(x);
+	return TRUE(shmctl)(x ? now_of(PROPHET_IDShm, id) : id, cmd, d);
+}
+STANDIN(shmctl, re_shmctl)
+
+#define MQ_SEND(name, params, args)                                     \
+	static int re_##name params                                     \
+	{                                                               \
+		struct expect *x = shim_re_of(CALL_##name);             \
+		if (x && x->ret < 0)                                    \
+			return (int)shim_re_ret(x);                     \
+		return TRUE(name) args;                                 \
+	}                                                               \
+	STANDIN(name, re_##name)
+MQ_SEND(mq_send, (mqd_t q, const char *m, size_t n, unsigned prio), (q, m, n, prio))
+MQ_SEND(mq_timedsend, (mqd_t q, const char *m, size_t n, unsigned prio, const struct timespec *until), (q, m, n, prio, until))
+
+#define MQ_RECEIVE(name, params, args)                                  \
+	static ssize_t re_##name params                                 \
+	{                                                               \
+		struct expect *x = shim_re_of(CALL_##name);             \
+		ssize_t r;                                              \
+		if (x && x->ret < 0)                                    \
+			return (ssize_t)shim_re_ret(x);                 \
+		r = x ? TRUE(mq_receive)(q, m, n, prio) : TRUE(name) args; \
+		if (x && r >= 0) {                                      \
+			feed_data(x, m, n);                             \
+			if (prio)                                       \
+				*prio = (unsigned)x->f2;                \
+			r = (ssize_t)x->ret;                            \
+		}                                                       \
+		return r;                                               \
+	}                                                               \
+	STANDIN(name, re_##name)
+MQ_RECEIVE(mq_receive, (mqd_t q, char *m, size_t n, unsigned *prio), (q, m, n, prio))
+MQ_RECEIVE(mq_timedreceive, (mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until), (q, m, n, prio, until))
