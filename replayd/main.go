@@ -45,7 +45,7 @@ The commands read along live runs without disturbing them, and switch what they 
 
 Exit status of a re-execution: the program's own when it was identical; 125 when it differed, or could not be started.
 Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
-		Example: "  replayd --trace app.prophet\n  replayd --trace app.prophet --control /tmp/app.sock -- ./app --threads 4",
+		Example:       "  replayd --trace app.prophet\n  replayd --trace app.prophet --control /tmp/app.sock -- ./app --threads 4",
 		Version:       cabi.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
