@@ -47,24 +47,24 @@ EXPORT int flock(int fd, int op)
 	return r;
 }
 
-#define LOCKF(name)                                                      \
-	EXPORT int name(int fd, int cmd, off_t n)                        \
-	{                                                                \
-		struct ev e;                                             \
-		int r;                                                   \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))  \
-			return REAL(name)(fd, cmd, n);                   \
-		r = REAL(name)(fd, cmd, n);                              \
-		shim_end(&e, WRAP_BLOCK);                                \
-		e.ret = shim_ret_errno(r);                               \
-		e.obj = shim_obj_fd(e.t, fd);                            \
-		e.f1 = (u64)(i64)cmd;                                    \
-		e.f2 = (u64)n;                                           \
-		if (r == 0 && (cmd == F_LOCK || cmd == F_TLOCK))         \
-			shim_file_locked(&e, fd);                        \
-		shim_done(&e);                                           \
-		shim_post_locked(&e, r, fd);                             \
-		return r;                                                \
+#define LOCKF(name)                                                     \
+	EXPORT int name(int fd, int cmd, off_t n)                       \
+	{                                                               \
+		struct ev e;                                            \
+		int r;                                                  \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) \
+			return REAL(name)(fd, cmd, n);                  \
+		r = REAL(name)(fd, cmd, n);                             \
+		shim_end(&e, WRAP_BLOCK);                               \
+		e.ret = shim_ret_errno(r);                              \
+		e.obj = shim_obj_fd(e.t, fd);                           \
+		e.f1 = (u64)(i64)cmd;                                   \
+		e.f2 = (u64)n;                                          \
+		if (r == 0 && (cmd == F_LOCK || cmd == F_TLOCK))        \
+			shim_file_locked(&e, fd);                       \
+		shim_done(&e);                                          \
+		shim_post_locked(&e, r, fd);                            \
+		return r;                                               \
 	}
 LOCKF(lockf)
 LOCKF(lockf64)
@@ -100,20 +100,20 @@ static int re_flock(int fd, int op)
 }
 STANDIN(flock, re_flock)
 
-#define RE_LOCKF(name)                                                                         \
-	static int re_##name(int fd, int cmd, off_t n)                                         \
-	{                                                                                      \
-		struct expect *x = shim_re_of(CALL_##name);                                    \
-		int r;                                                                         \
-		if (!x)                                                                        \
-			return TRUE(name)(fd, cmd, n);                                         \
-		if (x->ret < 0 || cmd == F_TEST)                                               \
-			return (int)shim_re_ret(x);                                            \
-		await(x);                                                                      \
+#define RE_LOCKF(name)                                                                                \
+	static int re_##name(int fd, int cmd, off_t n)                                                \
+	{                                                                                             \
+		struct expect *x = shim_re_of(CALL_##name);                                           \
+		int r;                                                                                \
+		if (!x)                                                                               \
+			return TRUE(name)(fd, cmd, n);                                                \
+		if (x->ret < 0 || cmd == F_TEST)                                                      \
+			return (int)shim_re_ret(x);                                                   \
+		await(x);                                                                             \
 		while ((r = TRUE(name)(fd, cmd == F_TLOCK ? F_LOCK : cmd, n)) != 0 && errno == EINTR) \
-			;                                                                      \
-		return r;                                                                      \
-	}                                                                                      \
+			;                                                                             \
+		return r;                                                                             \
+	}                                                                                             \
 	STANDIN(name, re_##name)
 RE_LOCKF(lockf)
 RE_LOCKF(lockf64)

@@ -72,8 +72,7 @@ static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *
 	if (unlikely(shim_index != 0)) {
 		struct thr *t = shim_self.thr;
 		struct mutex_words *w = mutex_words(m);
-		if (t && t->gate && t->re && !m->__data.__lock && sync_mutex_known(m) &&
-		    shim_re_quick(t->re, call, w->id, ((w->seq & MUTEX_SEQ) + 1))) {
+		if (t && t->gate && t->re && !m->__data.__lock && sync_mutex_known(m) && shim_re_quick(t->re, call, w->id, ((w->seq & MUTEX_SEQ) + 1))) {
 			r = TRUE(pthread_mutex_lock)(m);
 			w->seq++;
 			return r;

@@ -140,9 +140,8 @@ static int patch(void)
 	const struct {
 		void *theirs, *ours;
 	} swap[] = {
-	    {theirs(CALL__IO_file_read), (void *)io_read}, {theirs(CALL__IO_file_write), (void *)io_write},
-	    {theirs(CALL__IO_file_seek), (void *)io_seek}, {theirs(CALL__IO_file_close), (void *)io_close},
-	    {theirs(CALL__IO_file_stat), (void *)io_stat},
+	    {theirs(CALL__IO_file_read), (void *)io_read},   {theirs(CALL__IO_file_write), (void *)io_write}, {theirs(CALL__IO_file_seek), (void *)io_seek},
+	    {theirs(CALL__IO_file_close), (void *)io_close}, {theirs(CALL__IO_file_stat), (void *)io_stat},
 	};
 	void **narrow = shim_find("_IO_file_jumps", 0), **wide = shim_find("_IO_wfile_jumps", 0), **w;
 	u64 low, high, from, to, page = getauxval(AT_PAGESZ);

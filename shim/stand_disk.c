@@ -22,12 +22,12 @@ static int made_as(struct expect *x, char *path, int flags)
 	return shim_re_fd(TRUE(open)(path, flags | O_RDWR | O_CREAT | O_EXCL, 0600), x->ret);
 }
 
-#define TEMP(name, params, args, flags)                                    \
-	static int re_##name params                                        \
-	{                                                                  \
-		struct expect *x = shim_re_of(CALL_##name);                \
-		return x ? made_as(x, path, flags) : TRUE(name) args;      \
-	}                                                                  \
+#define TEMP(name, params, args, flags)                               \
+	static int re_##name params                                   \
+	{                                                             \
+		struct expect *x = shim_re_of(CALL_##name);           \
+		return x ? made_as(x, path, flags) : TRUE(name) args; \
+	}                                                             \
 	STANDIN(name, re_##name)
 TEMP(mkstemp, (char *path), (path), 0)
 TEMP(mkstemp64, (char *path), (path), 0)
@@ -113,22 +113,22 @@ static struct dirent64 *next_entry(struct expect *x, DIR *d)
 	return p && feed_dirent(x, &p->entry) ? &p->entry : 0;
 }
 
-#define READDIR(name, type)                                                                                   \
-	static type *re_##name(DIR *d)                                                                        \
-	{                                                                                                     \
-		struct expect *x = shim_re_of(CALL_##name);                                                   \
-		return x ? (type *)next_entry(x, d) : TRUE(name)(d);                                          \
-	}                                                                                                     \
-	STANDIN(name, re_##name)                                                                              \
-	static int re_##name##_r(DIR *d, type *at, type **out)                                                \
-	{                                                                                                     \
-		struct expect *x = shim_re_of(CALL_##name##_r);                                               \
-		if (!x)                                                                                       \
-			return ((int (*)(DIR *, type *, type **))shim_true(CALL_##name##_r))(d, at, out);     \
-		if (x->ret == 0)                                                                              \
-			*out = feed_dirent(x, (struct dirent64 *)at) ? at : 0;                                \
-		return (int)x->ret;                                                                           \
-	}                                                                                                     \
+#define READDIR(name, type)                                                                               \
+	static type *re_##name(DIR *d)                                                                    \
+	{                                                                                                 \
+		struct expect *x = shim_re_of(CALL_##name);                                               \
+		return x ? (type *)next_entry(x, d) : TRUE(name)(d);                                      \
+	}                                                                                                 \
+	STANDIN(name, re_##name)                                                                          \
+	static int re_##name##_r(DIR *d, type *at, type **out)                                            \
+	{                                                                                                 \
+		struct expect *x = shim_re_of(CALL_##name##_r);                                           \
+		if (!x)                                                                                   \
+			return ((int (*)(DIR *, type *, type **))shim_true(CALL_##name##_r))(d, at, out); \
+		if (x->ret == 0)                                                                          \
+			*out = feed_dirent(x, (struct dirent64 *)at) ? at : 0;                            \
+		return (int)x->ret;                                                                       \
+	}                                                                                                 \
 	STANDIN(name##_r, re_##name##_r)
 READDIR(readdir, struct dirent)
 READDIR(readdir64, struct dirent64)
@@ -185,8 +185,8 @@ STANDIN(copy_file_range, re_copy_file_range)
 
 static int is_tty_change(unsigned long request)
 {
-	return request == TCSETS || request == TCSETSW || request == TCSETSF || request == TIOCSWINSZ || request == TCXONC || request == TCFLSH || request == TIOCSCTTY ||
-	       request == TIOCNOTTY || request == TIOCSPGRP || request == TIOCSPTLCK || request == TIOCPKT;
+	return request == TCSETS || request == TCSETSW || request == TCSETSF || request == TIOCSWINSZ || request == TCXONC || request == TCFLSH ||
+	       request == TIOCSCTTY || request == TIOCNOTTY || request == TIOCSPGRP || request == TIOCSPTLCK || request == TIOCPKT;
 }
 
 static int re_ioctl(int fd, unsigned long request, ...)
@@ -253,16 +253,16 @@ static int fcntl_as(struct expect *x, u32 call, int fd, int cmd, unsigned long a
 	return (int)x->ret;
 }
 
-#define FCNTL(name)                                                              \
-	static int re_##name(int fd, int cmd, ...)                               \
-	{                                                                        \
-		va_list ap;                                                      \
-		unsigned long arg;                                               \
-		va_start(ap, cmd);                                               \
-		arg = va_arg(ap, unsigned long);                                 \
-		va_end(ap);                                                      \
+#define FCNTL(name)                                                                  \
+	static int re_##name(int fd, int cmd, ...)                                   \
+	{                                                                            \
+		va_list ap;                                                          \
+		unsigned long arg;                                                   \
+		va_start(ap, cmd);                                                   \
+		arg = va_arg(ap, unsigned long);                                     \
+		va_end(ap);                                                          \
 		return fcntl_as(shim_re_of(CALL_##name), CALL_##name, fd, cmd, arg); \
-	}                                                                        \
+	}                                                                            \
 	STANDIN(name, re_##name)
 FCNTL(fcntl)
 FCNTL(fcntl64)
@@ -272,24 +272,24 @@ int __open(const char *path, int flags, ...);
 int __open64(const char *path, int flags, ...);
 
 /* Opening: what failed does so again at once. */
-#define OPEN(name, params, args, last)                                                    \
-	static int re_##name params                                                       \
-	{                                                                                 \
-		struct expect *x = shim_re_of(CALL_##name);                               \
-		mode_t mode = 0;                                                          \
-		if (shim_opens_with_mode(flags)) {                                        \
-			va_list ap;                                                       \
-			va_start(ap, last);                                               \
-			mode = (mode_t)va_arg(ap, unsigned);                              \
-			va_end(ap);                                                       \
-		}                                                                         \
-		if (!x)                                                                   \
-			return TRUE(name) args;                                           \
-		if (x->ret < 0)                                                           \
-			return (int)shim_re_ret(x);                                       \
-		shim_re_fd_turn(x->ret);                                                  \
-		return shim_re_fd(TRUE(name) args, x->ret);                               \
-	}                                                                                 \
+#define OPEN(name, params, args, last)                       \
+	static int re_##name params                          \
+	{                                                    \
+		struct expect *x = shim_re_of(CALL_##name);  \
+		mode_t mode = 0;                             \
+		if (shim_opens_with_mode(flags)) {           \
+			va_list ap;                          \
+			va_start(ap, last);                  \
+			mode = (mode_t)va_arg(ap, unsigned); \
+			va_end(ap);                          \
+		}                                            \
+		if (!x)                                      \
+			return TRUE(name) args;              \
+		if (x->ret < 0)                              \
+			return (int)shim_re_ret(x);          \
+		shim_re_fd_turn(x->ret);                     \
+		return shim_re_fd(TRUE(name) args, x->ret);  \
+	}                                                    \
 	STANDIN(name, re_##name)
 OPEN(open, (const char *path, int flags, ...), (path, flags, mode), flags)
 OPEN(open64, (const char *path, int flags, ...), (path, flags, mode), flags)

@@ -179,17 +179,17 @@ static int fails(const struct expect *x)
 	return x->ret == -EMFILE || x->ret == -ENFILE || x->ret == -EINTR || x->ret == -ENOMEM || x->ret == -ENOBUFS || x->ret == -EAGAIN;
 }
 
-#define MAKES(name, params, args)                                     \
-	static int re_##name params                                   \
-	{                                                             \
-		struct expect *x = shim_re_of(CALL_##name);           \
-		if (!x)                                               \
-			return ((int(*) params)shim_true(CALL_##name)) args;                    \
-		if (fails(x))                                         \
-			return (int)shim_re_ret(x);                   \
-		shim_re_fd_turn(x->ret);                              \
-		return shim_re_fd(((int(*) params)shim_true(CALL_##name)) args, x->ret);        \
-	}                                                             \
+#define MAKES(name, params, args)                                                       \
+	static int re_##name params                                                     \
+	{                                                                               \
+		struct expect *x = shim_re_of(CALL_##name);                             \
+		if (!x)                                                                 \
+			return ((int(*) params)shim_true(CALL_##name))args;             \
+		if (fails(x))                                                           \
+			return (int)shim_re_ret(x);                                     \
+		shim_re_fd_turn(x->ret);                                                \
+		return shim_re_fd(((int(*) params)shim_true(CALL_##name))args, x->ret); \
+	}                                                                               \
 	STANDIN(name, re_##name)
 MAKES(__open_2, (const char *path, int flags), (path, flags))
 MAKES(__open64_2, (const char *path, int flags), (path, flags))
@@ -225,33 +225,33 @@ static int re_signalfd(int fd, const sigset_t *mask, int flags)
 STANDIN(signalfd, re_signalfd)
 
 /* The number is asked for: nothing is moved, but those made before with it come first. */
-#define MAKES_AT(name, params, args)                          \
-	static int re_##name params                           \
-	{                                                     \
-		struct expect *x = shim_re_of(CALL_##name);   \
-		int r;                                        \
-		if (!x)                                       \
-			return ((int(*) params)shim_true(CALL_##name)) args;               \
-		if (fails(x))                                 \
-			return (int)shim_re_ret(x);           \
-		if (fd != to)                                 \
-			shim_ready_gone(to);                  \
-		shim_re_fd_place(x->ret);                     \
-		r = ((int(*) params)shim_true(CALL_##name)) args;                          \
-		return shim_re_fd(r, r);                      \
-	}                                                     \
+#define MAKES_AT(name, params, args)                                        \
+	static int re_##name params                                         \
+	{                                                                   \
+		struct expect *x = shim_re_of(CALL_##name);                 \
+		int r;                                                      \
+		if (!x)                                                     \
+			return ((int(*) params)shim_true(CALL_##name))args; \
+		if (fails(x))                                               \
+			return (int)shim_re_ret(x);                         \
+		if (fd != to)                                               \
+			shim_ready_gone(to);                                \
+		shim_re_fd_place(x->ret);                                   \
+		r = ((int(*) params)shim_true(CALL_##name))args;            \
+		return shim_re_fd(r, r);                                    \
+	}                                                                   \
 	STANDIN(name, re_##name)
 MAKES_AT(dup2, (int fd, int to), (fd, to))
 MAKES_AT(__dup2, (int fd, int to), (fd, to))
 MAKES_AT(dup3, (int fd, int to, int flags), (fd, to, flags))
 
-#define CLOSES(name)                       \
-	static int re_##name(int fd)       \
-	{                                  \
-		shim_ready_gone(fd);       \
-		shim_fd_known_now(fd);     \
+#define CLOSES(name)                                               \
+	static int re_##name(int fd)                               \
+	{                                                          \
+		shim_ready_gone(fd);                               \
+		shim_fd_known_now(fd);                             \
 		return ((int (*)(int))shim_true(CALL_##name))(fd); \
-	}                                  \
+	}                                                          \
 	STANDIN(name, re_##name)
 CLOSES(close)
 CLOSES(__close)
@@ -267,30 +267,31 @@ static void settle(int *a, int *b, i64 first, i64 second)
 	*b = shim_re_fd(*b, second);
 }
 
-#define PAIR(name, params, args, a, b, first, second)                    \
-	static int re_##name params                                      \
-	{                                                                \
-		struct expect *x = shim_re_of(CALL_##name);              \
-		int r;                                                   \
-		if (!x)                                                  \
-			return TRUE(name) args;                          \
-		if (fails(x))                                            \
-			return (int)shim_re_ret(x);                      \
-		if (x->ret == 0) {                                       \
-			shim_re_fd_turn((i64)(first));                   \
-			shim_re_fd_turn((i64)(second));                  \
-		}                                                        \
-		r = TRUE(name) args;                                     \
-		if (r == 0 && x->ret == 0)                               \
-			settle(a, b, (i64)(first), (i64)(second));       \
-		return r;                                                \
-	}                                                                \
+#define PAIR(name, params, args, a, b, first, second)              \
+	static int re_##name params                                \
+	{                                                          \
+		struct expect *x = shim_re_of(CALL_##name);        \
+		int r;                                             \
+		if (!x)                                            \
+			return TRUE(name) args;                    \
+		if (fails(x))                                      \
+			return (int)shim_re_ret(x);                \
+		if (x->ret == 0) {                                 \
+			shim_re_fd_turn((i64)(first));             \
+			shim_re_fd_turn((i64)(second));            \
+		}                                                  \
+		r = TRUE(name) args;                               \
+		if (r == 0 && x->ret == 0)                         \
+			settle(a, b, (i64)(first), (i64)(second)); \
+		return r;                                          \
+	}                                                          \
 	STANDIN(name, re_##name)
 PAIR(pipe, (int *fds), (fds), fds, fds + 1, x->f1, x->f2)
 PAIR(__pipe, (int *fds), (fds), fds, fds + 1, x->f1, x->f2)
 PAIR(pipe2, (int *fds, int flags), (fds, flags), fds, fds + 1, x->f1, x->f2)
 PAIR(socketpair, (int domain, int type, int protocol, int *fds), (domain, type, protocol, fds), fds, fds + 1, x->f1, x->f2)
-PAIR(openpty, (int *fd, int *other, char *name, const struct termios *to, const struct winsize *w), (fd, other, name, to, w), fd, other, feed_tail(x, 0), feed_tail(x, 1))
+PAIR(openpty, (int *fd, int *other, char *name, const struct termios *to, const struct winsize *w), (fd, other, name, to, w), fd, other, feed_tail(x, 0),
+     feed_tail(x, 1))
 
 /* A stream's descriptor is a field of it. */
 static FILE *stream(const struct expect *x, FILE *f)
@@ -300,20 +301,20 @@ static FILE *stream(const struct expect *x, FILE *f)
 	return f;
 }
 
-#define STREAM(name, params, args)                                      \
-	static FILE *re_##name params                                   \
-	{                                                               \
-		struct expect *x = shim_re_of(CALL_##name);             \
-		if (!x)                                                 \
-			return TRUE(name) args;                         \
-		if (fails(x)) {                                         \
-			shim_re_ret(x);                                 \
-			return 0;                                       \
-		}                                                       \
-		if (x->ret > 0)                                         \
-			shim_re_fd_turn((i64)feed_tail(x, 0));          \
-		return stream(x, TRUE(name) args);                      \
-	}                                                               \
+#define STREAM(name, params, args)                             \
+	static FILE *re_##name params                          \
+	{                                                      \
+		struct expect *x = shim_re_of(CALL_##name);    \
+		if (!x)                                        \
+			return TRUE(name) args;                \
+		if (fails(x)) {                                \
+			shim_re_ret(x);                        \
+			return 0;                              \
+		}                                              \
+		if (x->ret > 0)                                \
+			shim_re_fd_turn((i64)feed_tail(x, 0)); \
+		return stream(x, TRUE(name) args);             \
+	}                                                      \
 	STANDIN(name, re_##name)
 STREAM(fopen, (const char *path, const char *mode), (path, mode))
 STREAM(fopen64, (const char *path, const char *mode), (path, mode))

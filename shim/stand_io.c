@@ -49,22 +49,26 @@ static ssize_t from_trace(const struct expect *x, int fd, const struct iovec *v,
 }
 
 #define LESS n = (u64)x->ret < n ? (size_t)x->ret : n
-#define ONE struct iovec one = {buf, n}, *v = &one; int pieces = 1;
-#define MANY const struct iovec *v = iov; int pieces = n;
+#define ONE                                     \
+	struct iovec one = {buf, n}, *v = &one; \
+	int pieces = 1;
+#define MANY                         \
+	const struct iovec *v = iov; \
+	int pieces = n;
 
 /* limit: no more is read than then. */
-#define READS(name, params, args, give, limit, moves)                                            \
-	static ssize_t re_##name params                                                         \
-	{                                                                                       \
-		struct expect *x = shim_re_asked(CALL_##name);                                     \
-		if (x) {                                                                        \
-			give ssize_t r = from_trace(x, fd, v, pieces, moves);                   \
-			if (r != ASK)                                                           \
-				return r;                                                       \
-			limit;                                                                  \
-		}                                                                               \
-		return ((ssize_t(*) params)shim_true(CALL_##name)) args;                        \
-	}                                                                                       \
+#define READS(name, params, args, give, limit, moves)                         \
+	static ssize_t re_##name params                                       \
+	{                                                                     \
+		struct expect *x = shim_re_asked(CALL_##name);                \
+		if (x) {                                                      \
+			give ssize_t r = from_trace(x, fd, v, pieces, moves); \
+			if (r != ASK)                                         \
+				return r;                                     \
+			limit;                                                \
+		}                                                             \
+		return ((ssize_t(*) params)shim_true(CALL_##name))args;       \
+	}                                                                     \
 	STANDIN(name, re_##name)
 READS(read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1)
 READS(__read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1)
@@ -106,16 +110,16 @@ static int to_trace(const struct expect *x, int fd, const struct iovec *v, int n
 }
 
 /* A part of it, if it was a part. */
-#define WRITES(name, params, args, give, limit)                             \
-	static ssize_t re_##name params                                     \
-	{                                                                   \
-		struct expect *x = shim_re_asked(CALL_##name);                 \
-		if (x) {                                                    \
+#define WRITES(name, params, args, give, limit)                                     \
+	static ssize_t re_##name params                                             \
+	{                                                                           \
+		struct expect *x = shim_re_asked(CALL_##name);                      \
+		if (x) {                                                            \
 			give if (to_trace(x, fd, v, pieces)) return shim_re_ret(x); \
-			limit;                                              \
-		}                                                           \
-		return ((ssize_t(*) params)shim_true(CALL_##name)) args;    \
-	}                                                                   \
+			limit;                                                      \
+		}                                                                   \
+		return ((ssize_t(*) params)shim_true(CALL_##name))args;             \
+	}                                                                           \
 	STANDIN(name, re_##name)
 WRITES(write, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS)
 WRITES(__write, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS)

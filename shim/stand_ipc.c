@@ -19,23 +19,23 @@ static int now_of(u32 kind, int was)
 }
 
 /* What was there before the run is made now; a key that another one has is left alone. */
-#define GET(name, params, kind, again, anew)                                                \
-	static int re_##name params                                                         \
-	{                                                                                   \
-		struct expect *x = shim_re_of(CALL_##name);                                 \
-		int r;                                                                      \
-		if (x && x->ret < 0)                                                        \
-			return (int)shim_re_ret(x);                                         \
-		r = again;                                                                  \
-		if (!x)                                                                     \
-			return r;                                                           \
-		if (r < 0 && !(flags & IPC_CREAT))                                          \
-			r = anew;                                                           \
-		if (r < 0)                                                                  \
-			return r;                                                           \
-		shim_id_is(kind, (u64)x->ret, (u64)r);                                      \
-		return (int)x->ret;                                                         \
-	}                                                                                   \
+#define GET(name, params, kind, again, anew)                \
+	static int re_##name params                         \
+	{                                                   \
+		struct expect *x = shim_re_of(CALL_##name); \
+		int r;                                      \
+		if (x && x->ret < 0)                        \
+			return (int)shim_re_ret(x);         \
+		r = again;                                  \
+		if (!x)                                     \
+			return r;                           \
+		if (r < 0 && !(flags & IPC_CREAT))          \
+			r = anew;                           \
+		if (r < 0)                                  \
+			return r;                           \
+		shim_id_is(kind, (u64)x->ret, (u64)r);      \
+		return (int)x->ret;                         \
+	}                                                   \
 	STANDIN(name, re_##name)
 GET(semget, (key_t key, int n, int flags), PROPHET_IDSem, TRUE(semget)(key, n, flags), TRUE(semget)(key, n > 0 ? n : 1, IPC_CREAT | 0600))
 GET(msgget, (key_t key, int flags), PROPHET_IDMsg, TRUE(msgget)(key, flags), TRUE(msgget)(key, IPC_CREAT | 0600))
@@ -157,34 +157,34 @@ static int re_shmctl(int id, int cmd, struct shmid_ds *d)
 }
 STANDIN(shmctl, re_shmctl)
 
-#define MQ_SEND(name, params, args)                                     \
-	static int re_##name params                                     \
-	{                                                               \
-		struct expect *x = shim_re_of(CALL_##name);             \
-		if (x && x->ret < 0)                                    \
-			return (int)shim_re_ret(x);                     \
-		return TRUE(name) args;                                 \
-	}                                                               \
+#define MQ_SEND(name, params, args)                         \
+	static int re_##name params                         \
+	{                                                   \
+		struct expect *x = shim_re_of(CALL_##name); \
+		if (x && x->ret < 0)                        \
+			return (int)shim_re_ret(x);         \
+		return TRUE(name) args;                     \
+	}                                                   \
 	STANDIN(name, re_##name)
 MQ_SEND(mq_send, (mqd_t q, const char *m, size_t n, unsigned prio), (q, m, n, prio))
 MQ_SEND(mq_timedsend, (mqd_t q, const char *m, size_t n, unsigned prio, const struct timespec *until), (q, m, n, prio, until))
 
-#define MQ_RECEIVE(name, params, args)                                  \
-	static ssize_t re_##name params                                 \
-	{                                                               \
-		struct expect *x = shim_re_of(CALL_##name);             \
-		ssize_t r;                                              \
-		if (x && x->ret < 0)                                    \
-			return (ssize_t)shim_re_ret(x);                 \
+#define MQ_RECEIVE(name, params, args)                                     \
+	static ssize_t re_##name params                                    \
+	{                                                                  \
+		struct expect *x = shim_re_of(CALL_##name);                \
+		ssize_t r;                                                 \
+		if (x && x->ret < 0)                                       \
+			return (ssize_t)shim_re_ret(x);                    \
 		r = x ? TRUE(mq_receive)(q, m, n, prio) : TRUE(name) args; \
-		if (x && r >= 0) {                                      \
-			feed_data(x, m, n);                             \
-			if (prio)                                       \
-				*prio = (unsigned)x->f2;                \
-			r = (ssize_t)x->ret;                            \
-		}                                                       \
-		return r;                                               \
-	}                                                               \
+		if (x && r >= 0) {                                         \
+			feed_data(x, m, n);                                \
+			if (prio)                                          \
+				*prio = (unsigned)x->f2;                   \
+			r = (ssize_t)x->ret;                               \
+		}                                                          \
+		return r;                                                  \
+	}                                                                  \
 	STANDIN(name, re_##name)
 MQ_RECEIVE(mq_receive, (mqd_t q, char *m, size_t n, unsigned *prio), (q, m, n, prio))
 MQ_RECEIVE(mq_timedreceive, (mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until), (q, m, n, prio, until))

@@ -27,11 +27,11 @@ static void *map(const struct expect *x, mmap_fn real, void *addr, size_t n, int
 	return r == MAP_FAILED ? real(addr, n, prot, flags, fd, off) : r;
 }
 
-#define MAP(name)                                                                                 \
-	static void *re_##name(void *addr, size_t n, int prot, int flags, int fd, off_t off)      \
-	{                                                                                         \
+#define MAP(name)                                                                                                    \
+	static void *re_##name(void *addr, size_t n, int prot, int flags, int fd, off_t off)                         \
+	{                                                                                                            \
 		return map(shim_re_of(CALL_##name), (mmap_fn)shim_true(CALL_##name), addr, n, prot, flags, fd, off); \
-	}                                                                                         \
+	}                                                                                                            \
 	STANDIN(name, re_##name)
 MAP(mmap)
 MAP(mmap64)

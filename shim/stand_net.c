@@ -113,7 +113,7 @@ static int name(const struct expect *x, void *addr, socklen_t *len)
 #define NAME(call)                                                                      \
 	static int re_##call(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)      \
 	{                                                                               \
-		struct expect *x = shim_re_asked(CALL_##call);                             \
+		struct expect *x = shim_re_asked(CALL_##call);                          \
 		return x ? name(x, addr.__sockaddr__, len) : TRUE(call)(fd, addr, len); \
 	}                                                                               \
 	STANDIN(call, re_##call)
@@ -157,16 +157,16 @@ static void sent(const struct expect *x, int fd, const struct iovec *v, int n, c
 		shim_channel_write(x, fd, v, n, msg, flags & MSG_OOB);
 }
 
-#define SENDS(name, params, args)                           \
-	static ssize_t re_##name params                     \
-	{                                                   \
+#define SENDS(name, params, args)                              \
+	static ssize_t re_##name params                        \
+	{                                                      \
 		struct expect *x = shim_re_asked(CALL_##name); \
-		struct iovec v = {(void *)buf, n};          \
-		if (!x)                                     \
-			return TRUE(name) args;             \
-		sent(x, fd, &v, 1, 0, flags);               \
-		return shim_re_ret(x);                      \
-	}                                                   \
+		struct iovec v = {(void *)buf, n};             \
+		if (!x)                                        \
+			return TRUE(name) args;                \
+		sent(x, fd, &v, 1, 0, flags);                  \
+		return shim_re_ret(x);                         \
+	}                                                      \
 	STANDIN(name, re_##name)
 SENDS(send, (int fd, const void *buf, size_t n, int flags), (fd, buf, n, flags))
 SENDS(__send, (int fd, const void *buf, size_t n, int flags), (fd, buf, n, flags))
@@ -242,21 +242,23 @@ static void from(const struct expect *x, int fd, void *addr, socklen_t *len)
 		*len = (family = option(fd, SO_DOMAIN, AF_UNIX)) == AF_INET ? 16 : family == AF_INET6 ? 28 : 0;
 }
 
-#define RECEIVES(name, params, args, more)                            \
-	static ssize_t re_##name params                               \
-	{                                                             \
-		struct expect *x = shim_re_asked(CALL_##name);           \
-		struct iovec v = {buf, n};                            \
-		if (!x)                                               \
-			return ((ssize_t(*) params)shim_true(CALL_##name)) args; \
-		more;                                                 \
-		return received(x, fd, &v, 1, flags);                 \
-	}                                                             \
+#define RECEIVES(name, params, args, more)                                      \
+	static ssize_t re_##name params                                         \
+	{                                                                       \
+		struct expect *x = shim_re_asked(CALL_##name);                  \
+		struct iovec v = {buf, n};                                      \
+		if (!x)                                                         \
+			return ((ssize_t(*) params)shim_true(CALL_##name))args; \
+		more;                                                           \
+		return received(x, fd, &v, 1, flags);                           \
+	}                                                                       \
 	STANDIN(name, re_##name)
 RECEIVES(recv, (int fd, void *buf, size_t n, int flags), (fd, buf, n, flags), (void)0)
 RECEIVES(__recv_chk, (int fd, void *buf, size_t n, size_t space, int flags), (fd, buf, n, space, flags), (void)0)
-RECEIVES(recvfrom, (int fd, void *buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *len), (fd, buf, n, flags, addr, len), from(x, fd, addr.__sockaddr__, len))
-RECEIVES(__recvfrom_chk, (int fd, void *buf, size_t n, size_t space, int flags, __SOCKADDR_ARG addr, socklen_t *len), (fd, buf, n, space, flags, addr, len), from(x, fd, addr.__sockaddr__, len))
+RECEIVES(recvfrom, (int fd, void *buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *len), (fd, buf, n, flags, addr, len),
+	 from(x, fd, addr.__sockaddr__, len))
+RECEIVES(__recvfrom_chk, (int fd, void *buf, size_t n, size_t space, int flags, __SOCKADDR_ARG addr, socklen_t *len), (fd, buf, n, space, flags, addr, len),
+	 from(x, fd, addr.__sockaddr__, len))
 
 #define RIGHTS_MAX 253 /* the kernel's bound */
 

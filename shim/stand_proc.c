@@ -33,20 +33,20 @@ static void doze(struct thr *t, u64 object, u32 *round)
 
 /* Children */
 
-#define FORK(name)                                              \
-	static pid_t re_##name(void)                            \
-	{                                                       \
-		struct expect *x = shim_re_of(CALL_##name);     \
-		i64 was = x ? x->ret : 0, r;                    \
-		int wanted;                                     \
-		if (!x)                                         \
-			return TRUE(name)();                    \
-		if (was < 0)                                    \
-			return (pid_t)shim_re_ret(x);           \
-		wanted = shim_family_want(was);                 \
-		r = TRUE(name)();                               \
+#define FORK(name)                                                      \
+	static pid_t re_##name(void)                                    \
+	{                                                               \
+		struct expect *x = shim_re_of(CALL_##name);             \
+		i64 was = x ? x->ret : 0, r;                            \
+		int wanted;                                             \
+		if (!x)                                                 \
+			return TRUE(name)();                            \
+		if (was < 0)                                            \
+			return (pid_t)shim_re_ret(x);                   \
+		wanted = shim_family_want(was);                         \
+		r = TRUE(name)();                                       \
 		return r ? (pid_t)shim_family_born(wanted, was, r) : 0; \
-	}                                                       \
+	}                                                               \
 	STANDIN(name, re_##name)
 FORK(fork)
 FORK(__fork)
@@ -122,36 +122,36 @@ static int clones(struct expect *x, clone_fn real, int (*fn)(void *), void *stac
 	return (int)shim_family_born(wanted, was, r);
 }
 
-#define CLONE(name)                                                                          \
-	static int re_##name(int (*fn)(void *), void *stack, int flags, void *arg, ...)      \
-	{                                                                                    \
-		va_list ap;                                                                  \
-		int r;                                                                       \
-		va_start(ap, arg);                                                           \
-		r = clones(shim_re_of(CALL_##name), TRUE(name), fn, stack, flags, arg, ap);  \
-		va_end(ap);                                                                  \
-		return r;                                                                    \
-	}                                                                                    \
+#define CLONE(name)                                                                         \
+	static int re_##name(int (*fn)(void *), void *stack, int flags, void *arg, ...)     \
+	{                                                                                   \
+		va_list ap;                                                                 \
+		int r;                                                                      \
+		va_start(ap, arg);                                                          \
+		r = clones(shim_re_of(CALL_##name), TRUE(name), fn, stack, flags, arg, ap); \
+		va_end(ap);                                                                 \
+		return r;                                                                   \
+	}                                                                                   \
 	STANDIN(name, re_##name)
 CLONE(clone)
 CLONE(__clone)
 
-#define SPAWN(name)                                                                                                               \
-	static int re_##name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *acts, const posix_spawnattr_t *attr, \
-			     char *const argv[], char *const envp[])                                                              \
-	{                                                                                                                         \
-		struct expect *x = shim_re_of(CALL_##name);                                                                       \
-		pid_t mine = 0;                                                                                                   \
-		int r, wanted;                                                                                                    \
-		if (!x)                                                                                                           \
-			return TRUE(name)(pid, path, acts, attr, argv, envp);                                                     \
-		if (x->ret)                                                                                                       \
-			return (int)x->ret;                                                                                       \
-		wanted = shim_family_want((i64)x->f1);                                                                            \
-		r = TRUE(name)(&mine, path, acts, attr, argv, envp);                                                              \
-		*pid = (pid_t)shim_family_born(wanted, (i64)x->f1, r == 0 ? mine : -1);                                           \
-		return r;                                                                                                         \
-	}                                                                                                                         \
+#define SPAWN(name)                                                                                                                                   \
+	static int re_##name(pid_t *pid, const char *path, const posix_spawn_file_actions_t *acts, const posix_spawnattr_t *attr, char *const argv[], \
+			     char *const envp[])                                                                                                      \
+	{                                                                                                                                             \
+		struct expect *x = shim_re_of(CALL_##name);                                                                                           \
+		pid_t mine = 0;                                                                                                                       \
+		int r, wanted;                                                                                                                        \
+		if (!x)                                                                                                                               \
+			return TRUE(name)(pid, path, acts, attr, argv, envp);                                                                         \
+		if (x->ret)                                                                                                                           \
+			return (int)x->ret;                                                                                                           \
+		wanted = shim_family_want((i64)x->f1);                                                                                                \
+		r = TRUE(name)(&mine, path, acts, attr, argv, envp);                                                                                  \
+		*pid = (pid_t)shim_family_born(wanted, (i64)x->f1, r == 0 ? mine : -1);                                                               \
+		return r;                                                                                                                             \
+	}                                                                                                                                             \
 	STANDIN(name, re_##name)
 SPAWN(posix_spawn)
 SPAWN(posix_spawnp)
@@ -162,7 +162,8 @@ int shim_re_makes(const struct thr *t)
 	const struct replayproc *p = shim_index_procs();
 	u32 i;
 	for (i = 1; i < shim_index->threads; i++)
-		if (th[i].uid && th[i].parent == t->uid && th[i].nth == t->nthread + 1 && th[i].how == PROPHET_ThreadCreated && !__atomic_load_n(&th[i].now, __ATOMIC_ACQUIRE))
+		if (th[i].uid && th[i].parent == t->uid && th[i].nth == t->nthread + 1 && th[i].how == PROPHET_ThreadCreated &&
+		    !__atomic_load_n(&th[i].now, __ATOMIC_ACQUIRE))
 			return 1;
 	for (i = 0; i < shim_index->procs; i++)
 		if (p[i].parent == t->proc && p[i].uid == t->uid && p[i].nth == shim_self.nfork + 1 && p[i].how != PROPHET_ProcRoot &&
@@ -280,15 +281,15 @@ static void usage(const struct expect *x, struct rusage *u)
 	u->ru_nivcsw = (long)shim_get_v(&p, end);
 }
 
-#define WAIT(name, params, args, status, options, more)                 \
-	static pid_t re_##name params                                   \
-	{                                                               \
-		struct expect *x = shim_re_of(CALL_##name);             \
-		if (!x)                                                 \
-			return TRUE(name) args;                         \
-		more;                                                   \
-		return waited(x, st, status, options);                  \
-	}                                                               \
+#define WAIT(name, params, args, status, options, more)     \
+	static pid_t re_##name params                       \
+	{                                                   \
+		struct expect *x = shim_re_of(CALL_##name); \
+		if (!x)                                     \
+			return TRUE(name) args;             \
+		more;                                       \
+		return waited(x, st, status, options);      \
+	}                                                   \
 	STANDIN(name, re_##name)
 WAIT(wait, (int *st), (st), x->f1, 0, )
 WAIT(__wait, (int *st), (st), x->f1, 0, )

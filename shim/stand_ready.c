@@ -54,7 +54,8 @@ static int grow(void)
 	long p;
 	if (cap && used < cap / 2)
 		return 1;
-	p = sys(SYS_mmap, shim_apart((n ? n * 2 : 1024) * sizeof *table), (n ? n * 2 : 1024) * sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = sys(SYS_mmap, shim_apart((n ? n * 2 : 1024) * sizeof *table), (n ? n * 2 : 1024) * sizeof *table, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p < 0 && p > -4096)
 		return used + 1 < cap;
 	table = (struct given *)p;
@@ -102,7 +103,8 @@ static struct latest *latest_of(int fd)
 	if (fd < 0 || fd >= FDS_PER_PAGE * FD_PAGES)
 		return 0;
 	if (!latest) {
-		long p = sys(SYS_mmap, shim_apart(FDS_PER_PAGE * FD_PAGES * sizeof *latest), FDS_PER_PAGE * FD_PAGES * sizeof *latest, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		long p = sys(SYS_mmap, shim_apart(FDS_PER_PAGE * FD_PAGES * sizeof *latest), FDS_PER_PAGE * FD_PAGES * sizeof *latest, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (p < 0 && p > -4096)
 			return 0;
 		latest = (struct latest *)p;
@@ -232,12 +234,12 @@ static int events(const struct expect *x, int epfd, struct epoll_event *ev)
 	return (int)shim_re_ret(x);
 }
 
-#define EPOLLS(name, params, args)                                               \
-	static int re_##name params                                              \
-	{                                                                        \
-		struct expect *x = shim_re_asked(CALL_##name);                      \
-		return x ? events(x, epfd, ev) : TRUE(name) args;                \
-	}                                                                        \
+#define EPOLLS(name, params, args)                                \
+	static int re_##name params                               \
+	{                                                         \
+		struct expect *x = shim_re_asked(CALL_##name);    \
+		return x ? events(x, epfd, ev) : TRUE(name) args; \
+	}                                                         \
 	STANDIN(name, re_##name)
 EPOLLS(epoll_wait, (int epfd, struct epoll_event *ev, int max, int timeout), (epfd, ev, max, timeout))
 EPOLLS(epoll_pwait, (int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask), (epfd, ev, max, timeout, mask))
@@ -267,12 +269,12 @@ static int polled(const struct expect *x, struct pollfd *fds, u64 n)
 	return (int)shim_re_ret(x);
 }
 
-#define POLLS(name, params, args)                                                                 \
-	static int re_##name params                                                               \
-	{                                                                                         \
-		struct expect *x = shim_re_asked(CALL_##name);                                       \
-		return x ? polled(x, fds, n) : TRUE(name) args;                                   \
-	}                                                                                         \
+#define POLLS(name, params, args)                               \
+	static int re_##name params                             \
+	{                                                       \
+		struct expect *x = shim_re_asked(CALL_##name);  \
+		return x ? polled(x, fds, n) : TRUE(name) args; \
+	}                                                       \
 	STANDIN(name, re_##name)
 POLLS(poll, (struct pollfd * fds, nfds_t n, int timeout), (fds, n, timeout))
 POLLS(__poll, (struct pollfd * fds, nfds_t n, int timeout), (fds, n, timeout))
@@ -327,15 +329,15 @@ static void time_left(const struct expect *x, struct timeval *tmo)
 	}
 }
 
-#define SELECTS(name, type, params, args, more)                                                       \
-	static int re_##name(int n, fd_set *r, fd_set *w, fd_set *e, type *tmo params)                \
-	{                                                                                             \
-		struct expect *x = shim_re_asked(CALL_##name);                                           \
-		if (!x)                                                                               \
-			return TRUE(name) args;                                                       \
-		more;                                                                                 \
-		return selected(x, n, r, w, e);                                                       \
-	}                                                                                             \
+#define SELECTS(name, type, params, args, more)                                        \
+	static int re_##name(int n, fd_set *r, fd_set *w, fd_set *e, type *tmo params) \
+	{                                                                              \
+		struct expect *x = shim_re_asked(CALL_##name);                         \
+		if (!x)                                                                \
+			return TRUE(name) args;                                        \
+		more;                                                                  \
+		return selected(x, n, r, w, e);                                        \
+	}                                                                              \
 	STANDIN(name, re_##name)
 #define MASK , const sigset_t *mask
 SELECTS(select, struct timeval, , (n, r, w, e, tmo), time_left(x, tmo))

@@ -10,7 +10,7 @@
 #include "steps_time.h"
 #include <time.h>
 
-#define BIT(sig) (1ull << ((sig) - 1))
+#define BIT(sig) (1ull << ((sig)-1))
 #define FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS))
 #define NUDGE_NS 100000000 /* of computing */
 
@@ -269,17 +269,17 @@ void shim_re_guards(void)
 
 /* Masks: what they let through came inside of the call. */
 
-#define MASK(name, type, params, args)                                  \
-	static type re_##name params                                    \
-	{                                                               \
-		struct thr *t = shim_self.thr;                          \
-		type r = TRUE(name) args;                               \
-		int err = errno;                                        \
-		if (t && t->re && t->re->th->call == CALL_##name)       \
-			shim_re_signals(t, CALL_##name);                \
-		errno = err;                                            \
-		return r;                                               \
-	}                                                               \
+#define MASK(name, type, params, args)                            \
+	static type re_##name params                              \
+	{                                                         \
+		struct thr *t = shim_self.thr;                    \
+		type r = TRUE(name) args;                         \
+		int err = errno;                                  \
+		if (t && t->re && t->re->th->call == CALL_##name) \
+			shim_re_signals(t, CALL_##name);          \
+		errno = err;                                      \
+		return r;                                         \
+	}                                                         \
 	STANDIN(name, re_##name)
 MASK(sigprocmask, int, (int how, const sigset_t *set, sigset_t *old), (how, set, old))
 MASK(pthread_sigmask, int, (int how, const sigset_t *set, sigset_t *old), (how, set, old))
@@ -300,14 +300,14 @@ static int suspended(struct thr *t, u32 call, u64 mask)
 	return -1;
 }
 
-#define SUSPEND(name, type, params, args, mask)                                                  \
-	static int re_##name params                                                              \
-	{                                                                                        \
-		struct thr *t = shim_self.thr;                                                   \
-		if (t && t->re && t->re->th->call == CALL_##name)                                \
-			return suspended(t, CALL_##name, mask);                                  \
-		return ((type)shim_true(CALL_##name))args;                                       \
-	}                                                                                        \
+#define SUSPEND(name, type, params, args, mask)                   \
+	static int re_##name params                               \
+	{                                                         \
+		struct thr *t = shim_self.thr;                    \
+		if (t && t->re && t->re->th->call == CALL_##name) \
+			return suspended(t, CALL_##name, mask);   \
+		return ((type)shim_true(CALL_##name))args;        \
+	}                                                         \
 	STANDIN(name, re_##name)
 typedef int (*suspend_fn)(const sigset_t *);
 typedef int (*pause2_fn)(int, int);

@@ -93,22 +93,22 @@ static int mutex(struct expect *x, mutex_fn real, pthread_mutex_t *m)
 	return real(m);
 }
 
-#define MUTEX(name, real, params, args)                                               \
-	static int re_##name params                                                   \
-	{                                                                             \
-		struct expect *x = shim_re_of(CALL_##name);                           \
+#define MUTEX(name, real, params, args)                                                 \
+	static int re_##name params                                                     \
+	{                                                                               \
+		struct expect *x = shim_re_of(CALL_##name);                             \
 		return x ? mutex(x, (mutex_fn)TRUE(real), (void *)m) : TRUE(name) args; \
-	}                                                                             \
+	}                                                                               \
 	STANDIN(name, re_##name)
 
 /* The older names' wrappers go to the newer names' real functions. */
-#define MUTEX2(name, old)                                                                               \
-	static int re_##name(pthread_mutex_t *m)                                                        \
-	{                                                                                               \
-		struct expect *x = shim_re_of(CALL_##name);                                             \
-		x = x ? x : shim_re_of(CALL_##old);                                                     \
-		return x ? mutex(x, TRUE(pthread_mutex_lock), m) : TRUE(name)(m);                       \
-	}                                                                                               \
+#define MUTEX2(name, old)                                                         \
+	static int re_##name(pthread_mutex_t *m)                                  \
+	{                                                                         \
+		struct expect *x = shim_re_of(CALL_##name);                       \
+		x = x ? x : shim_re_of(CALL_##old);                               \
+		return x ? mutex(x, TRUE(pthread_mutex_lock), m) : TRUE(name)(m); \
+	}                                                                         \
 	STANDIN(name, re_##name)
 MUTEX2(pthread_mutex_lock, __pthread_mutex_lock)
 MUTEX2(pthread_mutex_trylock, __pthread_mutex_trylock)
@@ -121,12 +121,12 @@ static int thrd(i64 err)
 	return err == 0 ? thrd_success : err == EBUSY ? thrd_busy : err == ETIMEDOUT ? thrd_timedout : err == ENOMEM ? thrd_nomem : thrd_error;
 }
 
-#define MTX(name, params, args)                                                              \
-	static int re_##name params                                                          \
-	{                                                                                    \
-		struct expect *x = shim_re_of(CALL_##name);                                  \
+#define MTX(name, params, args)                                                                   \
+	static int re_##name params                                                               \
+	{                                                                                         \
+		struct expect *x = shim_re_of(CALL_##name);                                       \
 		return x ? thrd(mutex(x, TRUE(pthread_mutex_lock), (void *)m)) : TRUE(name) args; \
-	}                                                                                    \
+	}                                                                                         \
 	STANDIN(name, re_##name)
 MTX(mtx_lock, (mtx_t * m), (m))
 MTX(mtx_trylock, (mtx_t * m), (m))
@@ -199,12 +199,12 @@ static int waits(struct expect *x, u32 call, pthread_mutex_t *m)
 	return (int)x->ret;
 }
 
-#define WAIT(name, params, args, turned)                                                  \
-	static int re_##name params                                                       \
-	{                                                                                 \
-		struct expect *x = shim_re_under_way(CALL_##name);                        \
-		return x ? turned(waits(x, CALL_##name, (void *)m)) : ((int (*) params)shim_true(CALL_##name))args; \
-	}                                                                                 \
+#define WAIT(name, params, args, turned)                                                                           \
+	static int re_##name params                                                                                \
+	{                                                                                                          \
+		struct expect *x = shim_re_under_way(CALL_##name);                                                 \
+		return x ? turned(waits(x, CALL_##name, (void *)m)) : ((int(*) params)shim_true(CALL_##name))args; \
+	}                                                                                                          \
 	STANDIN(name, re_##name)
 WAIT(pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t *m), (c, m), )
 WAIT(pthread_cond_timedwait, (pthread_cond_t * c, pthread_mutex_t *m, const struct timespec *until), (c, m, until), )
@@ -218,12 +218,12 @@ WAIT(pthread_cond_timedwait_GLIBC_2_2_5, (void *c, pthread_mutex_t *m, const str
 #endif
 
 /* Nobody waits there, but for a thread that is to be cancelled, which no signal may wake. */
-#define WAKE(name, type, turned)                                        \
-	static int re_##name(type *c)                                   \
-	{                                                               \
-		struct expect *x = shim_re_of(CALL_##name);             \
+#define WAKE(name, type, turned)                                                               \
+	static int re_##name(type *c)                                                          \
+	{                                                                                      \
+		struct expect *x = shim_re_of(CALL_##name);                                    \
 		return x ? turned((int)x->ret) : ((int (*)(type *))shim_true(CALL_##name))(c); \
-	}                                                               \
+	}                                                                                      \
 	STANDIN(name, re_##name)
 WAKE(pthread_cond_signal, pthread_cond_t, )
 WAKE(pthread_cond_broadcast, pthread_cond_t, )
@@ -266,12 +266,12 @@ static int writes(struct expect *x, pthread_rwlock_t *l)
 	return TRUE(pthread_rwlock_wrlock)(l);
 }
 
-#define RWLOCK(name, how, params, args)                       \
-	static int re_##name params                           \
-	{                                                     \
-		struct expect *x = shim_re_of(CALL_##name);   \
-		return x ? how(x, l) : TRUE(name) args;       \
-	}                                                     \
+#define RWLOCK(name, how, params, args)                     \
+	static int re_##name params                         \
+	{                                                   \
+		struct expect *x = shim_re_of(CALL_##name); \
+		return x ? how(x, l) : TRUE(name) args;     \
+	}                                                   \
 	STANDIN(name, re_##name)
 #define UNTIL const struct timespec *restrict until
 RWLOCK(pthread_rwlock_tryrdlock, reads, (pthread_rwlock_t * l), (l))
@@ -281,13 +281,13 @@ RWLOCK(pthread_rwlock_timedwrlock, writes, (pthread_rwlock_t *restrict l, UNTIL)
 RWLOCK(pthread_rwlock_clockrdlock, reads, (pthread_rwlock_t *restrict l, clockid_t clk, UNTIL), (l, clk, until))
 RWLOCK(pthread_rwlock_clockwrlock, writes, (pthread_rwlock_t *restrict l, clockid_t clk, UNTIL), (l, clk, until))
 
-#define RWLOCK2(name, old, how)                                         \
-	static int re_##name(pthread_rwlock_t *l)                       \
-	{                                                               \
-		struct expect *x = shim_re_of(CALL_##name);             \
-		x = x ? x : shim_re_of(CALL_##old);                     \
-		return x ? how(x, l) : TRUE(name)(l);                   \
-	}                                                               \
+#define RWLOCK2(name, old, how)                             \
+	static int re_##name(pthread_rwlock_t *l)           \
+	{                                                   \
+		struct expect *x = shim_re_of(CALL_##name); \
+		x = x ? x : shim_re_of(CALL_##old);         \
+		return x ? how(x, l) : TRUE(name)(l);       \
+	}                                                   \
 	STANDIN(name, re_##name)
 RWLOCK2(pthread_rwlock_rdlock, __pthread_rwlock_rdlock, reads)
 RWLOCK2(pthread_rwlock_wrlock, __pthread_rwlock_wrlock, writes)
@@ -301,12 +301,12 @@ static int spin(struct expect *x, pthread_spinlock_t *l)
 	return TRUE(pthread_spin_lock)(l);
 }
 
-#define SPIN(name)                                                      \
-	static int re_##name(pthread_spinlock_t *l)                     \
-	{                                                               \
-		struct expect *x = shim_re_of(CALL_##name);             \
-		return x ? spin(x, l) : TRUE(name)(l);                  \
-	}                                                               \
+#define SPIN(name)                                          \
+	static int re_##name(pthread_spinlock_t *l)         \
+	{                                                   \
+		struct expect *x = shim_re_of(CALL_##name); \
+		return x ? spin(x, l) : TRUE(name)(l);      \
+	}                                                   \
 	STANDIN(name, re_##name)
 SPIN(pthread_spin_lock)
 SPIN(pthread_spin_trylock)
@@ -331,12 +331,12 @@ static int sem(struct expect *x, sem_t *s)
 	return 0;
 }
 
-#define SEM(name, params, args)                               \
-	static int re_##name params                           \
-	{                                                     \
-		struct expect *x = shim_re_of(CALL_##name);   \
-		return x ? sem(x, s) : TRUE(name) args;       \
-	}                                                     \
+#define SEM(name, params, args)                             \
+	static int re_##name params                         \
+	{                                                   \
+		struct expect *x = shim_re_of(CALL_##name); \
+		return x ? sem(x, s) : TRUE(name) args;     \
+	}                                                   \
 	STANDIN(name, re_##name)
 SEM(sem_wait, (sem_t * s), (s))
 SEM(sem_trywait, (sem_t * s), (s))
@@ -408,8 +408,7 @@ static u64 guard_away(const void *object, const struct expect *x)
 
 static int is_guard(const struct expect *x, const void *guard, u64 name, const void *pc)
 {
-	return x->kind == EXPECT_EVENT && x->call == CALL___cxa_guard_acquire &&
-	       (name ? x->obj == name : x->f1 - x->pc == (u64)guard - (u64)pc);
+	return x->kind == EXPECT_EVENT && x->call == CALL___cxa_guard_acquire && (name ? x->obj == name : x->f1 - x->pc == (u64)guard - (u64)pc);
 }
 
 /* Whether the recorded run did not come here, as it found the static initialised. name: what the guard is called so

@@ -125,15 +125,15 @@ static void joins(const struct expect *x, pthread_t th)
 		shim_re_differs(shim_self.thr, x, PROPHET_DiffersObject, x->call, x->obj, shim_thread_object(uid), "");
 }
 
-#define JOIN(name, params, args)                                                \
-	static int re_##name params                                             \
-	{                                                                       \
-		struct expect *x = shim_re_of(CALL_##name);                     \
-		if (x && x->ret)                                                \
-			return (int)x->ret;                                     \
-		joins(x, th);                                                   \
-		return x ? TRUE(pthread_join)(th, value) : TRUE(name) args;     \
-	}                                                                       \
+#define JOIN(name, params, args)                                            \
+	static int re_##name params                                         \
+	{                                                                   \
+		struct expect *x = shim_re_of(CALL_##name);                 \
+		if (x && x->ret)                                            \
+			return (int)x->ret;                                 \
+		joins(x, th);                                               \
+		return x ? TRUE(pthread_join)(th, value) : TRUE(name) args; \
+	}                                                                   \
 	STANDIN(name, re_##name)
 JOIN(pthread_join, (pthread_t th, void **value), (th, value))
 JOIN(pthread_tryjoin_np, (pthread_t th, void **value), (th, value))

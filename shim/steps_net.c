@@ -546,7 +546,11 @@ static u8 *put_ifaddrs(u8 *p, u8 *end, const void *what, u64 n)
 {
 	const struct ifaddrs *i;
 	for (i = what; i && n; i = i->ifa_next, n--) {
-		u64 len = !i->ifa_addr ? 0 : i->ifa_addr->sa_family == AF_INET ? 16 : i->ifa_addr->sa_family == AF_INET6 ? 28 : i->ifa_addr->sa_family == AF_PACKET ? 20 : 2;
+		u64 len = !i->ifa_addr				? 0
+			  : i->ifa_addr->sa_family == AF_INET	? 16
+			  : i->ifa_addr->sa_family == AF_INET6	? 28
+			  : i->ifa_addr->sa_family == AF_PACKET ? 20
+								: 2;
 		if (end - p < 2 * INPUT_ITEM)
 			return 0;
 		p = put_text(p, i->ifa_name, IF_NAMESIZE);
