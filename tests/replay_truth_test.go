@@ -237,6 +237,9 @@ var kinds = []struct {
 				c.want = append(c.want, named{k.l.name, k.l.next(k.at, "write")})
 			}
 		}
+		if p.a.l.records[p.a.at].Seq == 1 { // the object's name tells who had it first
+			c.want = append(c.want, named{p.b.l.name, p.b.l.records[p.b.at].N})
+		}
 		c.cycle = &named{p.a.l.name, p.a.l.records[p.a.at].N}
 	}},
 	{"an event less", func(x *truthful, rnd *rand.Rand, dir string, c *change) {

@@ -184,7 +184,7 @@ func unseenCause(t *trace.Trace, sv *survey, add func(string, string, ...any)) {
 		if strings.HasPrefix(k, "futex") {
 			cause = "an object that is not covered"
 		}
-		add(cause, "the trace tells of %s, %d times", k, sv.unseen[k])
+		add(cause, "the trace tells of %s (%d)", k, sv.unseen[k])
 	}
 	c := t.Meta.Cover
 	if c == nil {
@@ -230,6 +230,8 @@ func (s *State) guardCause(t *trace.Trace, d *Difference, th *trace.Thread, a *a
 		what = "passes other values"
 	case "result":
 		what = "gets another result"
+	case WhatStall:
+		what = "cannot go on"
 	case WhatSpin:
 		what = "waits for memory to change"
 	}

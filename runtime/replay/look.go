@@ -57,7 +57,7 @@ func lookAt(t *trace.Trace, th *trace.Thread, n uint64, last uint64) *at {
 	for {
 		err := it.Next(&r)
 		if err == io.EOF {
-			a.end = true
+			a.end = !a.found
 			break
 		}
 		if err != nil {

@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"prophet/cabi"
 	"prophet/runtime/trace"
@@ -118,7 +119,7 @@ func (s *State) waits(t *trace.Trace, needs []*need) ([]*wait, *survey) {
 func (w *wait) edge(t *trace.Trace, s *State) {
 	if w.st.State != cabi.TurnWaits {
 		// In a real call: a join waits for the end of the thread that it names.
-		if w.st.State == cabi.TurnRuns && w.at.found && w.at.rec.Row != nil && w.at.rec.Row.Obj == "thread" {
+		if w.st.State == cabi.TurnRuns && w.at.found && w.at.rec.Row != nil && strings.Contains(w.at.rec.Row.Name, "join") {
 			if th := t.ThreadByUID(w.at.rec.Obj.UID); th != nil && th != w.th {
 				w.on, w.upTo, w.why = th, ^uint64(0), "for the end of thread "+th.Name
 			}

@@ -199,13 +199,16 @@ func (s *State) Spin(t *trace.Trace, o *Outside, uid uint32, used, gap time.Dura
 			d.ExpectedSite = site(th.Proc, a.rec.PC, o)
 		}
 	}
-	round := func(t time.Duration) time.Duration { return t.Round(10 * time.Millisecond) }
+	took := "less than 1µs"
+	if gap >= time.Microsecond {
+		took = gap.Round(time.Microsecond).String()
+	}
 	where := "between two calls"
 	if s.Threads[uid].Call != 0 {
 		d.Call = CallName(s.Threads[uid].Call)
 		where = "in " + d.Call
 	}
-	d.Headline = fmt.Sprintf("thread %s has run for %v of CPU time before its event %d, %s; the recorded run took %v", d.Thread, round(used), d.Event, where, gap.Round(time.Microsecond))
+	d.Headline = fmt.Sprintf("thread %s has run for %v of CPU time before its event %d, %s; the recorded run took %v", d.Thread, used.Round(10*time.Millisecond), d.Event, where, took)
 	d.Detail = where
 	sv := s.standing(d, t, a)
 	d.Causes = s.causes(t, o, d, th, a, sv)
