@@ -25,7 +25,7 @@ type wait struct {
 
 var states = map[uint32]string{
 	cabi.TurnNone: "has not begun", cabi.TurnRuns: "runs", cabi.TurnWaits: "waits for its turn", cabi.TurnEnd: "asks for more than the trace has",
-	cabi.TurnOver: "has ended", cabi.TurnStopped: "stopped",
+	cabi.TurnOver: "has ended", cabi.TurnStopped: "stopped", cabi.TurnHeld: "is held", cabi.TurnBroke: "is at a break",
 }
 
 // stateOf is where a thread stands, in a word.
