@@ -1,6 +1,7 @@
 /* Answers to questions for names: hosts, interfaces. The C library would ask servers and read files; the trace has what
  * came of it. What the program gives back to the C library is allocated as the C library does it.
  */
+#include "token.h"
 #include "channel.h"
 #include <netdb.h>
 
@@ -40,9 +41,11 @@ static const struct expect *alone(struct expect *x)
 	u32 i;
 	if (shim_expect(ex) == x)
 		return x;
-	while ((first = shim_expect(ex)) != x && first->kind == EXPECT_EVENT) {
-		shim_expect_drop(ex);
-		t->re->th->event++;
+	while ((first = shim_expect(ex)) != x) {
+		if (first->kind == EXPECT_EVENT)
+			shim_re_pass(t); /* with its turn of the token, if it has one */
+		else if (!shim_token_here(t))
+			break;
 	}
 	configured();
 	if (first != x || x->named <= t->nobj)
