@@ -69,12 +69,15 @@ func makeBase() (dir string, lock *os.File, err error) {
 	return "", nil, fmt.Errorf("no directory for what is written can be made in %s; name one in TMPDIR", strings.Join(all, ", "))
 }
 
+// furnish takes the lock before it has its name: whoever sweeps meanwhile finds none, or one that is held.
 func furnish(dir string) (string, *os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
+	made := filepath.Join(dir, "lock.new")
+	lock, err := os.OpenFile(made, os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	err = errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB), os.Mkdir(filepath.Join(dir, "t"), 0o755), os.Mkdir(filepath.Join(dir, runDir), 0o755))
+	err = errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB), os.Mkdir(filepath.Join(dir, "t"), 0o755), os.Mkdir(filepath.Join(dir, runDir), 0o755),
+		os.Rename(made, filepath.Join(dir, "lock")))
 	if err != nil {
 		lock.Close()
 		return "", nil, errors.Join(err, os.RemoveAll(dir))

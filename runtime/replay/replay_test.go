@@ -218,6 +218,7 @@ func TestReports(t *testing.T) {
 			s.at(2, cabi.TurnOver, 2, "").Left = 1
 			return s.Missing(t, o, nil, true)
 		}},
+		{"nobody", false, func(s *State, t *trace.Trace, o *Outside) *Difference { return s.Missing(t, o, nil, true) }},
 		{"status", false, func(s *State, t *trace.Trace, o *Outside) *Difference {
 			for uid, n := range map[uint32]uint64{1: 7, 2: 4, 3: 4} {
 				s.at(uid, cabi.TurnOver, n, "")
@@ -253,7 +254,7 @@ func TestReports(t *testing.T) {
 			golden(t, c.name, text+"\n\n"+string(b)+"\n")
 		})
 	}
-	if visited != 12 {
+	if visited != 13 {
 		t.Fatal("not all reports visited")
 	}
 }

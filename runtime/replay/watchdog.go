@@ -287,6 +287,10 @@ func (s *State) Missing(t *trace.Trace, o *Outside, there map[uint32]time.Durati
 	switch is.State {
 	case cabi.TurnNone:
 		d.Detail = "the thread never came to be; expected " + name
+		if s.nobody() {
+			d.Detail = "no process took part in the re-execution"
+			d.Causes = []Cause{{"calls that are not seen", "libprophet.so was not loaded into the program, or is of another version than this replayd: is the program static, set-uid, or another one than was recorded?"}}
+		}
 	case cabi.TurnOver:
 		d.Detail = "the thread ended; expected " + name
 	default:
@@ -297,8 +301,20 @@ func (s *State) Missing(t *trace.Trace, o *Outside, there map[uint32]time.Durati
 	}
 	d.Headline = fmt.Sprintf("thread %s, event %d: %s", d.Thread, d.Event, d.Detail)
 	sv := s.standing(d, t, first)
-	d.Causes = s.causes(t, o, d, th, first, sv)
+	if d.Causes == nil {
+		d.Causes = s.causes(t, o, d, th, first, sv)
+	}
 	return d
+}
+
+// nobody reports whether no thread at all has begun.
+func (s *State) nobody() bool {
+	for i := range s.Threads {
+		if s.Threads[i].State != cabi.TurnNone {
+			return false
+		}
+	}
+	return true
 }
 
 // Status compares how the run ended with how the recorded one did; nil when alike. code is -1 when a signal ended it.
