@@ -335,6 +335,10 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 	var events, eventsAtEnd uint64
 	looked, lookedAtEnd := time.Now(), time.Now()
 	killed := replay.Killed(r.t)
+	deaths, err := replay.FindDeaths(r.t)
+	if err != nil {
+		return run.StatusOurs, err
+	}
 	var end replay.Ending
 	for {
 		select {
@@ -400,6 +404,11 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 			continue
 		}
 		c := r.crowd(s)
+		for uid, sig := range deaths.Doomed(s) {
+			if pid := c.pid[uid]; pid > 1 {
+				syscall.Kill(pid, sig)
+			}
+		}
 		switch dog.Look(looked, s, c.sample, func(uid uint32) time.Duration { return s.Gap(r.t, uid) }) {
 		case replay.Goes:
 		case replay.Spins:

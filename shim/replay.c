@@ -474,6 +474,7 @@ int shim_re_begin(struct ev *e)
 	struct expect *x;
 	e->begin = t->last; /* no time passes: nothing is written */
 	e->turn = 0;
+	re->busy = 1;
 	re->th->call = e->call;
 	if (unlikely(re->th->cancel == 2))
 		shim_re_not_cancelled(t);
@@ -749,4 +750,5 @@ void shim_re_commit(struct ev *e)
 		shim_token_take(t, token);
 	if (unlikely(shim_expect(&re->ex)->kind != EXPECT_EVENT))
 		shim_re_look(t);
+	re->busy = 0;
 }

@@ -32,7 +32,7 @@ struct re {
 	const struct ev *came; /* what differs; whole: with its result */
 	u64 differs_at;
 	u32 whole, exiter; /* exiter: this thread has ended the process */
-	u32 handlers, pad2; /* signals of the trace whose handlers have not returned */
+	u32 handlers, busy; /* signals of the trace whose handlers have not returned. busy: a handler may have interrupted us */
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
 	u8 path[256];
 	struct expects ex;

@@ -172,14 +172,14 @@ int shim_re_makes(const struct thr *t)
 	return 0;
 }
 
-/* A child of which the trace has nothing: it was ended before it did what is seen, or what it said of itself was lost
+/* A child, or a program that one became, of which the trace has nothing: it was ended before it did what is seen, or what it said of itself was lost
  * with it. It waits for whoever knows which (await_end), and otherwise goes on by itself. */
 void shim_re_unknown(struct thr *t)
 {
 	struct timespec ts = {0, 1000000};
 	u64 me = (u64)sys(SYS_getpid);
 	u32 i;
-	if (t->how != PROPHET_ThreadForked)
+	if (t->how != PROPHET_ThreadForked && t->how != PROPHET_ThreadMain)
 		shim_re_differs(t, 0, PROPHET_DiffersThread, 0, t->parent, t->nth, "");
 	shim_id_is(PROPHET_IDIdle, me, 1);
 	for (i = 0; i < 1000 && shim_id_now(PROPHET_IDIdle, me) == 1; i++)
@@ -225,7 +225,7 @@ static void await_end(const struct expect *x, u32 was, int status, int keep)
 			continue;
 		if (r < 0 || si.si_pid)
 			break;
-		if (!p)
+		if (!p || signaled)
 			idle(now, signaled ? WTERMSIG(status) : 0);
 		if (p && p->death) {
 			shim_family_end(p);

@@ -133,6 +133,7 @@ void shim_re_deliver(struct thr *t)
 		sys(SYS_rt_sigprocmask, SIG_BLOCK, &bit, 0, 8);
 	if (t->re != re)
 		return; /* a child that the handler forked */
+	re->busy = 1;
 	re->injected = 0;
 	if (re->ex.head == head)
 		shim_re_differs(t, shim_expect(&re->ex), PROPHET_DiffersSignal, 0, sig, 0, "");
@@ -155,9 +156,11 @@ int shim_re_signal(struct thr *t, int sig, siginfo_t *si)
 	struct re *re = t->re;
 	struct expect *x;
 	int fault = is_fault((u64)sig, si->si_code), own = fault || (sig == SIGABRT && si->si_pid == (int)sys(SYS_getpid)); /* abort's */
+	if (re->injected != (u32)sig && !own && !(re->timer && si->si_code == SI_TIMER && !re->busy))
+		return 0; /* it may have interrupted us: nothing is looked at */
 	skip(&re->ex);
 	x = shim_expect(&re->ex);
-	if (x->kind == EXPECT_SIGNAL && x->f1 == (u64)sig && (re->injected == (u32)sig || own || (re->timer && si->si_code == SI_TIMER))) {
+	if (x->kind == EXPECT_SIGNAL && x->f1 == (u64)sig) {
 		if (!fault)
 			info(si, x);
 		if (!x->call && !own)
@@ -177,6 +180,7 @@ int shim_re_signal(struct thr *t, int sig, siginfo_t *si)
 void shim_re_sigret(struct thr *t, int sig)
 {
 	struct expect *x;
+	t->re->busy = 1;
 	for (;;) {
 		skip(&t->re->ex);
 		x = shim_expect(&t->re->ex);
@@ -192,6 +196,7 @@ void shim_re_sigret(struct thr *t, int sig)
 	} else if (x->kind != EXPECT_END) {
 		shim_re_differs(t, x, PROPHET_DiffersCall, 0, 0, 0, "");
 	}
+	t->re->busy = 0;
 }
 
 /* Ends */

@@ -39,7 +39,9 @@ func deaths(t *trace.Trace) (map[*trace.Proc]uint32, error) {
 	parents := map[*trace.Proc]bool{}
 	for p := range dead {
 		pids[int64(p.PID)] = p
-		parents[p.Parent] = true
+		for up := p.Parent; up != nil; up = up.Parent {
+			parents[up] = true
+		}
 	}
 	for _, th := range t.Threads {
 		// A child whose parent became another program is waited for by that.
@@ -100,4 +102,47 @@ func waits(t *trace.Trace, th *trace.Thread, pids map[int64]*trace.Proc, dead ma
 		}
 	}, nil, th)
 	return err
+}
+
+// Deaths are processes that a signal ended, by number, and by which.
+type Deaths map[uint32]syscall.Signal
+
+// FindDeaths reads them from a trace.
+func FindDeaths(t *trace.Trace) (Deaths, error) {
+	dead, err := deaths(t)
+	d := Deaths{}
+	for p, sig := range dead {
+		if sig != 0 {
+			d[p.Number] = syscall.Signal(sig)
+		}
+	}
+	return d, err
+}
+
+// Doomed finds the processes that have done all that they did before their end and are still there: nobody of the run
+// waits for them. It answers one thread of each.
+func (d Deaths) Doomed(s *State) map[uint32]syscall.Signal {
+	out := map[uint32]syscall.Signal{}
+	if len(d) == 0 {
+		return out
+	}
+	busy := map[uint32]bool{}
+	one := map[uint32]uint32{}
+	for i := range s.Threads {
+		th := &s.Threads[i]
+		if th.UID == 0 || d[th.Proc] == 0 {
+			continue
+		}
+		if th.State == cabi.TurnNone || th.State != cabi.TurnEnd && th.State != cabi.TurnOver && th.Spent != 1 {
+			busy[th.Proc] = true
+		} else if th.State != cabi.TurnOver {
+			one[th.Proc] = th.UID
+		}
+	}
+	for proc, uid := range one {
+		if !busy[proc] {
+			out[uid] = d[proc]
+		}
+	}
+	return out
 }

@@ -1,0 +1,186 @@
+package tests
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// processes are scripts that make processes, wait for them and send signals. Each is recorded once and re-executed ten
+// times.
+var processes = map[string]string{
+	"pipelines": `for i in 1 2 3 4 5; do seq 1 $((i * 1000)) | sort -rn | head -3 | tr '\n' ' '; echo "$(printf %s $i | wc -c) ${PIPESTATUS[*]}"; done
+yes | head -n 1000 | wc -l; echo ${PIPESTATUS[*]}; (echo a; echo b >&2) 2>&1 | sort; x=$(false; echo $?); echo $x`,
+	"jobs": `(sleep 0.05; exit 3) & p=$!; (exit 4) & q=$!; wait $q; echo $?; wait $p; echo $?; sleep 5 & r=$!; kill $r; wait $r; echo $?
+trap 'echo usr1' USR1; kill -USR1 $$; (kill -USR1 $$); sh -c 'kill -USR1 $PPID'; echo $$ done; trap 'echo bye' EXIT`,
+	"timeout": `timeout 0.2 sleep 5; echo $?; timeout 0.1 sh -c 'while :; do :; done'; echo $?
+timeout -s KILL 0.1 sh -c 'trap "" TERM; while :; do :; done'; echo $?`,
+	"xargs": `seq 1 24 | xargs -P 4 -n 1 sh -c 'echo $(($0 * 3)) > out.$0'; cat out.* | sort -n | tr '\n' ' '`,
+	"dash":  `dash -c 'i=0; while [ $i -lt 30 ]; do (exit $i); [ $? = $i ] || echo bad; i=$((i+1)); done; set -- $(seq 5); echo $# $$; kill -9 $$'; echo $?`,
+	"perl": `perl -e '
+use Time::HiRes qw(ualarm usleep);
+my ($alarms, $ended, $looks) = (0, 0, 0);
+$SIG{ALRM} = sub { $alarms++ };
+$SIG{CHLD} = sub { while ((my $p = waitpid(-1, 1)) > 0) { $ended++ } };
+ualarm(2000, 2000);
+for (1..5) { my $p = fork; exit 3 if !$p }
+while ($ended < 5 || $alarms < 3) { usleep(1000); $looks++ }
+ualarm(0);
+print "$ended ended, $alarms alarms, looked $looks times\n";
+$SIG{CHLD} = "DEFAULT";
+local $SIG{USR1} = sub { print "usr1\n" };
+kill USR1 => $$;
+my $o = ` + "`echo from sh`" + `;
+print $o;
+system("exit 7");
+print $? >> 8, "\n"'`,
+	"subprocess": `cat > s.py <<'P'
+import os, subprocess
+print(subprocess.run(['sh', '-c', 'echo hi; exit 3'], capture_output=True))
+p = [subprocess.Popen(['sh', '-c', 'sleep 0.0%d; exit %d' % (i, i)]) for i in range(1, 5)]
+print([q.wait() for q in p])
+p = subprocess.Popen(['sleep', '5'])
+p.terminate()
+print(p.pid, p.wait())
+try:
+    subprocess.run(['sleep', '5'], timeout=0.1)
+except subprocess.TimeoutExpired:
+    print('timed out')
+try:
+    subprocess.run(['/not/there'])
+except FileNotFoundError as e:
+    print(e)
+r = os.fork()
+if r == 0:
+    os._exit(9)
+print(r, os.waitstatus_to_exitcode(os.waitpid(r, 0)[1]))
+P
+python3 s.py`,
+	"multiprocessing": `cat > m.py <<'P'
+import multiprocessing as mp
+def square(x):
+    return x * x
+if __name__ == '__main__':
+    with mp.Pool(3) as p:
+        print(sum(p.map(square, range(100))))
+    q = mp.Queue()
+    ps = [mp.Process(target=q.put, args=(i,)) for i in range(4)]
+    for p in ps:
+        p.start()
+    print([q.get() for _ in ps])
+    for p in ps:
+        p.join()
+    print([(p.pid, p.exitcode) for p in ps])
+P
+python3 m.py`,
+	"make": `for i in 1 2 3; do echo "int f$i(void) { return $i; }" > f$i.c; done
+echo 'int f1(void), f2(void), f3(void), printf(const char *, ...); int main(void) { printf("%d\n", f1() + f2() + f3()); return 0; }' > main.c
+printf 'prog: f1.o f2.o f3.o main.o\n\tgcc -o $@ $^\n%%.o: %%.c\n\tgcc -O1 -c -o $@ $<\n' > Makefile
+make -s -j2 && ./prog`,
+}
+
+func TestReexecuteProcesses(t *testing.T) {
+	visited := 0
+	for name, script := range processes {
+		visited++
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rerun(t, 10, script, nil)
+		})
+	}
+	if visited < 9 {
+		t.Errorf("only %d scripts", visited)
+	}
+}
+
+// signalled are C programs whose signals and ends are the point. What each prints, and how it ends, must come again.
+var signalled = map[string]struct{ text, status string }{
+	// Faults are never sent: they happen again, each at its place.
+	"barrier": {`
+static char *page; static volatile int faults;
+static void fault(int s, siginfo_t *si, void *c) { faults++; mprotect((void *)((long)si->si_addr & ~4095l), 4096, PROT_READ | PROT_WRITE); }
+int main(void) {
+	struct sigaction a = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO};
+	int i;
+	page = mmap(0, 64 * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	sigaction(SIGSEGV, &a, 0);
+	for (i = 0; i < 64; i++) { page[i * 4096] = i; if (i % 7 == 0) mprotect(page + i * 4096, 4096, PROT_READ), page[i * 4096]++; }
+	printf("%d faults\n", faults);
+	return 0;
+}`, "exit status 0"},
+	// All that a handler is told of its signal.
+	"told": {`
+static void told(int s, siginfo_t *si, void *c) { printf("%d %d %d %d %d %p\n", s, si->si_code, si->si_pid, (int)si->si_uid, s == SIGCHLD ? si->si_status : 0, s == SIGCHLD ? 0 : si->si_value.sival_ptr); }
+int main(void) {
+	struct sigaction a = {.sa_sigaction = told, .sa_flags = SA_SIGINFO};
+	struct sigevent e = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2, .sigev_value.sival_ptr = (void *)0x123456789abcl};
+	struct itimerspec at = {.it_value.tv_nsec = 1000000};
+	sigset_t set; siginfo_t si; timer_t timer;
+	sigaction(SIGUSR1, &a, 0); sigaction(SIGUSR2, &a, 0); sigaction(SIGCHLD, &a, 0);
+	sigqueue(getpid(), SIGUSR1, (union sigval){.sival_ptr = (void *)0x1122334455667788l});
+	timer_create(CLOCK_MONOTONIC, &e, &timer); timer_settime(timer, 0, &at, 0); pause();
+	if (fork() == 0) _exit(5);
+	pause(); wait(0);
+	sigemptyset(&set); sigaddset(&set, SIGUSR1); sigprocmask(SIG_BLOCK, &set, 0);
+	sigqueue(getpid(), SIGUSR1, (union sigval){.sival_ptr = (void *)0x99aabbccddeel});
+	printf("%d", sigwaitinfo(&set, &si)); printf(" %d %d %p\n", si.si_code, si.si_pid, si.si_value.sival_ptr);
+	return 0;
+}`, "exit status 0"},
+	// A signal that comes while nothing is called, for which the program waits by computing.
+	"spins": {`
+static volatile int over; static volatile long turns;
+static void end(int s) { over++; }
+int main(void) {
+	signal(SIGALRM, end);
+	ualarm(20000, 0);
+	while (!over) turns++;
+	printf("over %d\n", over);
+	ualarm(20000, 0);
+	while (over < 2) turns++;
+	return 7;
+}`, "exit status 7"},
+	// The other threads are where they were when one brings all down.
+	"asserts": {`
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; static int n;
+static void *counts(void *p) { for (;;) { pthread_mutex_lock(&m); n++; assert(n < 3000); pthread_mutex_unlock(&m); } return 0; }
+int main(void) { pthread_t t[4]; int i; for (i = 0; i < 4; i++) pthread_create(&t[i], 0, counts, 0); pthread_join(t[0], 0); return 0; }
+`, "exit status 134"},
+	"crashes": {`
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; static int n;
+static void *counts(void *p) { for (;;) { pthread_mutex_lock(&m); if (++n == 3000) *(volatile int *)8 = n; pthread_mutex_unlock(&m); } return 0; }
+int main(void) { pthread_t t[4]; int i; for (i = 0; i < 4; i++) pthread_create(&t[i], 0, counts, 0); pthread_join(t[0], 0); return 0; }
+`, "exit status 139"},
+}
+
+func TestReexecuteSignals(t *testing.T) {
+	const headers = "#define _GNU_SOURCE\n#include <assert.h>\n#include <pthread.h>\n#include <signal.h>\n#include <stdio.h>\n#include <sys/mman.h>\n#include <sys/wait.h>\n#include <time.h>\n#include <unistd.h>\n"
+	for name, p := range signalled {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := filepath.Join(t.TempDir(), name+".c")
+			if err := os.WriteFile(source, []byte(headers+p.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			bin, trace := compile(t, source), filepath.Join(t.TempDir(), "run.prophet")
+			run := func(argv ...string) (out, errs, status string) {
+				var o, e strings.Builder
+				cmd := exec.Command(argv[0], argv[1:]...)
+				cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &o, &e
+				cmd.Run() // how it ended is compared
+				return o.String(), e.String(), cmd.ProcessState.String()
+			}
+			out, errs, status := run(built(t, "prophet"), "record", "-q", "-o", trace, "--", bin)
+			if status != p.status {
+				t.Fatalf("the recorded run: %s: %s", status, clip(errs))
+			}
+			for i := range 10 {
+				out2, errs2, status2 := run(built(t, "replayd"), "--trace", trace, "--", bin)
+				if !strings.Contains(errs2, "replayd: identical: ") || status2 != status || out2 != out {
+					t.Fatalf("re-execution %d: %s: %s\nit prints %q, the recorded run %q", i, status2, clip(errs2), out2, out)
+				}
+			}
+		})
+	}
+}
