@@ -166,18 +166,19 @@ type Control struct {
 	ChaosSeed uint64
 
 	// Pause, resume and virtual time (shim/pause.c, runtime/pause). Written by whoever has the file's lock.
-	Pause    uint32 // odd while a pause is wanted or in force; grows by one at each change; parked threads sleep on it
-	Pauser   uint32 // pid of who paused or resumed last
-	Frozen   uint32 // times that a process has stopped or started its timers when asked by SIGCONT; counted by the processes
-	OnDeath  uint32 // what is to be done when the daemon dies in a pause: OnDeath…
-	Halted   uint32 // 1: those in Halts have got SIGSTOP from us and no SIGCONT yet; ours is queued with the low half of Tag, and is not for the program
-	HaltsLen uint32 // length of the list of the last pause that stopped processes
-	HaltsOf  uint32 // the value of Pause that the list is of
-	HaltPad  uint32
-	Clocks   [ClocksVirtual]VClock
-	Times    uint64              // what times() tells is virtual CLOCK_MONOTONIC + this, in its unit; 0 before the first pause
-	Pauses   [PausesKept]Pausing // the last ones: that of Pause p is number p / 2 % PausesKept
-	Halts    [HaltsMax]uint32
+	Pause     uint32 // odd while a pause is wanted or in force; grows by one at each change; parked threads sleep on it
+	Pauser    uint32 // pid of who paused or resumed last
+	Frozen    uint32 // times that a process has stopped or started its timers when asked by SIGCONT; counted by the processes
+	OnDeath   uint32 // what is to be done when the daemon dies in a pause: OnDeath…
+	Halted    uint32 // 1: those in Halts have got SIGSTOP from us and no SIGCONT yet; ours is queued with the low half of Tag, and is not for the program
+	HaltsLen  uint32 // length of the list of the last pause that stopped processes
+	HaltsOf   uint32 // the value of Pause that the list is of
+	HaltPad   uint32
+	Clocks    [ClocksVirtual]VClock
+	Times     uint64              // what times() tells is virtual CLOCK_MONOTONIC + this, in its unit; 0 before the first pause
+	Pauses    [PausesKept]Pausing // the last ones: that of Pause p is number p / 2 % PausesKept
+	Halts     [HaltsMax]uint32
+	RealShift uint64 // CLOCK_REALTIME and CLOCK_TAI are behind by that as well: a re-execution whose harness was taken off goes on from what it was told
 }
 
 // Replay is the head of the index that replayd makes of a trace for its re-execution: which chunks of the stream files
@@ -333,6 +334,7 @@ const (
 const (
 	HoldDiverged = 1
 	HoldControl  = 2 // limits, breaks or a pause
+	HoldDetached = 4 // no more: the harness is off, all record from here on
 
 	BreaksMax  = 16
 	ParkedHeld = 0xffffffff // Slot.Parked of a thread that stands by limit, break or the end of its trace: it looks at the pause word before it goes on

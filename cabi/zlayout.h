@@ -59,6 +59,7 @@
 #define PROPHET_TurnBroke 7
 #define PROPHET_HoldDiverged 1
 #define PROPHET_HoldControl 2
+#define PROPHET_HoldDetached 4
 #define PROPHET_BreaksMax 16
 #define PROPHET_ParkedHeld 4294967295ull
 #define PROPHET_NoLimit 9223372036854775807ull
@@ -345,8 +346,9 @@ struct control {
 	uint64_t times;
 	struct pausing pauses[8];
 	uint32_t halts[512];
+	uint64_t realshift;
 };
-_Static_assert(sizeof(struct control) == 3040, "control");
+_Static_assert(sizeof(struct control) == 3048, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -394,6 +396,7 @@ _Static_assert(offsetof(struct control, clocks) == 784, "control.Clocks");
 _Static_assert(offsetof(struct control, times) == 856, "control.Times");
 _Static_assert(offsetof(struct control, pauses) == 864, "control.Pauses");
 _Static_assert(offsetof(struct control, halts) == 992, "control.Halts");
+_Static_assert(offsetof(struct control, realshift) == 3040, "control.RealShift");
 
 struct replayreport {
 	uint32_t uid;

@@ -75,6 +75,7 @@ Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	c.Flags().DurationVar(&re.stall, "stall", stallSpin, "CPU `time` that a thread may use without any event, where the recorded run took less than a tenth of it")
 	c.Flags().BoolVar(&re.json, "json", false, "print one JSON object about the re-execution on stderr at the end")
 	re.control.add(c)
+	c.Flags().StringVarP(&re.output, "output", "o", "", "the trace of what comes after the harness is taken off (detach); default: beside TRACE, -free before its end")
 	c.Flags().BoolVar(&re.hold, "pause", false, "stand before the first event, until the control protocol lets it go on")
 	c.Flags().SetInterspersed(false)
 	flagError := func(code int) func(*cobra.Command, error) error {

@@ -34,6 +34,7 @@ type reexec struct {
 	json     bool
 	control  controlFlags
 	hold     bool // before the first event
+	output   string
 
 	t     *trace.Trace
 	dir   string // where the stream files are
@@ -346,6 +347,9 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 			if r.err != nil {
 				return run.StatusOurs, r.err
 			}
+			if r.steer != nil && r.steer.Detached() != nil {
+				return r.freed(status)
+			}
 			return r.verdict(status)
 		case <-ctx.Done():
 			s, err := r.state()
@@ -370,7 +374,7 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 			if err := r.steer.Poll(); err != nil {
 				return run.StatusOurs, err
 			}
-			if r.steer.Stands() {
+			if r.steer.Detached() != nil || r.steer.Stands() {
 				dog.Moved()
 				looked, lookedAtEnd = time.Now(), time.Now()
 				continue
@@ -446,6 +450,41 @@ func (r *reexec) stood(sig syscall.Signal, deadlock bool) (int, error) {
 		return run.StatusTimeout, nil
 	}
 	return status, nil
+}
+
+// freed keeps the trace of what the program did once its harness was off.
+func (r *reexec) freed(status inside.Status) (int, error) {
+	s, err := r.state()
+	if err != nil {
+		return run.StatusOurs, err
+	}
+	if s.Head.Diverged != 0 {
+		return r.differs(s, s.Differ(r.t, r.outside(s)))
+	}
+	dir := filepath.Join(r.work, "run.prophet")
+	exit := status.Exit()
+	code := int64(exit)
+	o := recovery.Options{Status: &code}
+	if status.Signal != 0 {
+		o.Signal = trace.SignalName(uint64(status.Signal))
+	}
+	if _, err := recovery.Recover(dir, o); err != nil {
+		return run.StatusOurs, fmt.Errorf("the trace of what came after: %w", err)
+	}
+	out := r.output
+	if out == "" {
+		out = strings.TrimSuffix(strings.TrimRight(r.trace, "/"), ".prophet") + "-free.prophet"
+	}
+	if _, err := os.Lstat(out); err == nil {
+		return run.StatusOurs, fmt.Errorf("%s is there already: the trace of what came after is not kept", out)
+	}
+	if os.Rename(dir, out) != nil { // on another file system
+		if err := os.CopyFS(out, os.DirFS(dir)); err != nil {
+			return run.StatusOurs, err
+		}
+	}
+	fmt.Fprintf(os.Stderr, "replayd: identical for %d events, then free: what came after is in %s\n", s.Events(), trace.Clean(out))
+	return exit, nil
 }
 
 func (r *reexec) count(s *replay.State) {

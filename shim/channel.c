@@ -31,6 +31,7 @@ void shim_re_pause(struct thr *t, u32 *round)
 	if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 		shim_re_stop(t, PROPHET_TurnWaits);
 	sys(SYS_nanosleep, &ts, 0);
+	shim_park();
 	++*round;
 }
 
@@ -76,9 +77,11 @@ void shim_channel_await(int fd, short events)
 	if (ready(fd, events, 0))
 		return;
 	shim_re_waits(t, shim_fd_known(fd));
-	while (!ready(fd, events, 50))
+	while (!ready(fd, events, 50)) {
 		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 			shim_re_stop(t, PROPHET_TurnWaits);
+		shim_park();
+	}
 	shim_re_goes_on(t);
 }
 

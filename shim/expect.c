@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 struct replay *shim_index;
+u32 shim_replays;
 
 u64 shim_apart(u64 len)
 {

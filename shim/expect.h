@@ -82,7 +82,7 @@ static inline void shim_expect_drop(struct expects *x)
 	x->head++;
 }
 
-extern struct replay *shim_index HIDDEN; /* NULL: this is no re-execution */
+extern struct replay *shim_index HIDDEN; /* NULL: this never was a re-execution (shim_replays: object.h) */
 HIDDEN int shim_index_map(const char *path); /* 0 or -errno */
 
 /* Where a re-execution maps what a recording does not have: far from where the kernel puts what the program maps, so

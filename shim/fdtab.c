@@ -153,7 +153,7 @@ void shim_fd_named(int fd, u64 name)
 void shim_fd_inside(int fd)
 {
 	struct fdinfo *i = shim_fdinfo(fd);
-	if (unlikely(shim_index != 0) && i && i->obj)
+	if (unlikely(shim_replays) && i && i->obj)
 		i->flags |= FD_INSIDE;
 }
 
@@ -183,7 +183,7 @@ static void classify(struct fdinfo *i, int fd, const struct stat *st)
 	default:
 		policy(i, FD_ANON, 0);
 	}
-	if (unlikely(shim_index != 0) && i->kind != FD_FILE && i->kind != FD_DIR)
+	if (unlikely(shim_replays) && i->kind != FD_FILE && i->kind != FD_DIR)
 		i->flags = (u8)((i->flags & ~(FD_INSIDE | FD_OUTSIDE)) | side(i->kind, fd, st));
 }
 
@@ -217,7 +217,7 @@ u64 shim_fd_slow(struct thr *t, int fd)
 	struct text s;
 	long r;
 	u64 named;
-	if (unlikely(shim_index != 0) && (named = others(t, fd)))
+	if (unlikely(shim_replays) && (named = others(t, fd)))
 		return named;
 	if (fd < 0 || shim_fd_ours(fd) || sys(SYS_fstat, fd, &st) != 0 || !(i = make(fd)))
 		return 0;
@@ -355,7 +355,7 @@ u32 shim_fd_policy(int fd, int out)
 
 void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len)
 {
-	if (unlikely(shim_index != 0)) {
+	if (unlikely(shim_replays)) {
 		e->data = buf;
 		e->data_len = len;
 		e->data_kind = DATA_INLINE;
@@ -393,7 +393,7 @@ void shim_data_iov_slow(struct ev *e, u32 policy, const struct iovec *v, u64 n, 
 		len = have;
 	if (!len)
 		return;
-	if (unlikely(shim_index != 0)) {
+	if (unlikely(shim_replays)) {
 		e->data = v;
 		e->data_len = len;
 		e->data_kind = DATA_INLINE | DATA_PIECES;

@@ -26,6 +26,8 @@ static u32 stands(struct thr *t, const struct expect *x)
 {
 	struct replaythread *th = t->re->th;
 	u32 none = 0;
+	if (shim_re_detached())
+		return 0;
 	if (th->event >= __atomic_load_n(&th->until, __ATOMIC_ACQUIRE))
 		return PROPHET_TurnHeld;
 	if (!x || x->kind != EXPECT_EVENT || __atomic_load_n(&th->pass, __ATOMIC_ACQUIRE) == th->event + 1 || !at_break(t, x))
@@ -34,7 +36,7 @@ static u32 stands(struct thr *t, const struct expect *x)
 	return PROPHET_TurnBroke;
 }
 
-void shim_re_hold(struct thr *t, const struct expect *x)
+int shim_re_hold(struct thr *t, const struct expect *x)
 {
 	struct replaythread *th = t->re->th;
 	u32 was = th->state, told = 0, now, go;
@@ -62,4 +64,35 @@ void shim_re_hold(struct thr *t, const struct expect *x)
 		sys(SYS_futex, &shim_index->go, FUTEX_WAIT, go, 0, 0, 0);
 	}
 	__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);
+	return shim_re_detached();
+}
+
+void shim_re_end(struct thr *t)
+{
+	__atomic_store_n(&t->re->th->state, PROPHET_TurnEnd, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->slot->parked, PROPHET_ParkedHeld, __ATOMIC_SEQ_CST);
+	while (!shim_re_detached()) {
+		shim_park();
+		shim_re_wait_for_end(t, PROPHET_TurnEnd);
+	}
+	__atomic_store_n(&t->slot->parked, 0, __ATOMIC_SEQ_CST);
+	shim_park();
+}
+
+/* All threads go on from where a pause found them: what they have had has happened. A turn that a thread still waits for
+ * comes when the object lets it; a wait for a condition returns, as it may at any time. Functions are looked up anew, so
+ * that they are the real ones, in virtual time. What the thread had mapped of the trace stays: calls that were begun
+ * before still look at it. */
+void shim_re_off(struct thr *t)
+{
+	u64 mask;
+	u32 i;
+	shim_block(&mask);
+	if (__atomic_exchange_n(&shim_replays, 0, __ATOMIC_ACQ_REL))
+		for (i = 0; i < CALLS_MAX; i++)
+			__atomic_store_n(&shim_real_table[i], 0, __ATOMIC_RELEASE);
+	t->re->th->call = 0;
+	t->re = 0;
+	shim_thread_again(t);
+	shim_unblock(&mask);
 }

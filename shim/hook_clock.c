@@ -48,7 +48,7 @@ static NOINLINE int get_event(clockid_t clk, struct timespec *ts, void *pc)
 	int r;
 	if (!shim_begin(&e, CALL_clock_gettime, CLASS_time, pc))
 		return shim_clock_read(REAL(clock_gettime), clk, ts);
-	r = shim_index ? REAL(clock_gettime)(clk, ts) : shim_clock_read(REAL(clock_gettime), clk, ts);
+	r = shim_replays ? REAL(clock_gettime)(clk, ts) : shim_clock_read(REAL(clock_gettime), clk, ts);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno(r);
 	e.f1 = r == 0 ? (u64)ts->tv_sec * 1000000000u + (u64)ts->tv_nsec : 0;
@@ -103,7 +103,7 @@ static NOINLINE int of_day_event(of_day_fn real, u32 call, void *pc, struct time
 	int r;
 	if (!shim_begin(&e, call, CLASS_time, pc))
 		return virtual_day(real, tv, tz);
-	r = shim_index ? real(tv, tz) : virtual_day(real, tv, tz);
+	r = shim_replays ? real(tv, tz) : virtual_day(real, tv, tz);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno(r);
 	e.f1 = r == 0 && tv ? (u64)tv->tv_sec * 1000000u + (u64)tv->tv_usec : 0;

@@ -74,7 +74,7 @@ static NOINLINE int become(const struct exec *x, char *const *envp)
 	shim_env_plan(&plan, envp, g.lib, !vforked && t && t->begun && t->flags & THR_SHARED_SLOT ? t->index : ~0u);
 	env = SHIM_ENV(&plan, t, vforked);
 	errno = said;
-	r = unlikely(shim_index != 0) ? shim_re_exec(t, x->call) : 0;
+	r = unlikely(shim_replays) ? shim_re_exec(t, x->call) : 0;
 	r = r ? r : really(x, env);
 	if (errno == E2BIG && env != (char **)envp)
 		r = really(x, envp); /* what we add was too much */

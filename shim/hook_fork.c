@@ -76,7 +76,7 @@ HIDDEN void *shim_vfork_before(void *pc, u32 call)
 		t->vfork = VFORK_BEGUN;
 		t->gate = 0;
 	}
-	return unlikely(shim_index != 0) ? (void *)shim_re_vfork : shim_real(call);
+	return unlikely(shim_replays) ? (void *)shim_re_vfork : shim_real(call);
 }
 
 SHIM_JUMP_TO(vfork, shim_vfork_before, CALL_vfork)

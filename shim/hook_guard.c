@@ -74,14 +74,14 @@ EXPORT int __cxa_guard_acquire(guard_t *g)
 	struct ev e;
 	struct object_entry *o;
 	int r;
-	if (unlikely(shim_index != 0) && shim_re_guard_inline(g, shim_object_known(PROPHET_ObjGuard, g), CALLER()))
+	if (unlikely(shim_replays) && shim_re_guard_inline(g, shim_object_known(PROPHET_ObjGuard, g), CALLER()))
 		return 0;
 	if (!shim_begin(&e, CALL___cxa_guard_acquire, CLASS_sync, CALLER()))
 		return real_acquire(g);
 	if (*(u32 *)g & PENDING)
 		e.note |= PROPHET_NoteWaited;
 	o = shim_object(e.t, PROPHET_ObjGuard, g);
-	if (unlikely(shim_index != 0))
+	if (unlikely(shim_replays))
 		shim_re_guard(g, o);
 	r = real_acquire(g);
 	shim_end(&e, WRAP_BLOCK);

@@ -69,7 +69,7 @@ static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *
 {
 	struct ev e;
 	int r;
-	if (unlikely(shim_index != 0)) {
+	if (unlikely(shim_replays)) {
 		struct thr *t = shim_self.thr;
 		struct mutex_words *w = mutex_words(m);
 		if (t && t->gate && t->re && !m->__data.__lock && sync_mutex_known(m) && shim_re_quick(t->re, call, w->id, ((w->seq & MUTEX_SEQ) + 1))) {
@@ -122,7 +122,7 @@ static NOINLINE int unlock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void
 	struct ev e;
 	u64 id;
 	int r;
-	if (unlikely(shim_index != 0)) {
+	if (unlikely(shim_replays)) {
 		struct thr *t = shim_self.thr;
 		struct mutex_words *w = mutex_words(m);
 		if (t && t->gate && t->re && sync_mutex_known(m) && shim_re_quick(t->re, call, w->id, 0)) {

@@ -102,13 +102,13 @@ static struct thr *enter(int sig, const siginfo_t *si, u32 full, const void *con
 	t->gate = 0;
 	if (t->mute)
 		return t;
-	if (likely(!shim_index) && (u->writing || (pc >= (u64)__ehdr_start && pc < (u64)etext)) && (t->side_depth || shim_aside(t) != 0)) {
+	if (likely(!shim_replays) && (u->writing || (pc >= (u64)__ehdr_start && pc < (u64)etext)) && (t->side_depth || shim_aside(t) != 0)) {
 		t->mute = t->depth; /* two writers are interrupted: what this handler does is lost */
 		__atomic_fetch_add(&shim_ctl.lost, 1, __ATOMIC_RELAXED);
 		return t;
 	}
 	t->writing = 0;
-	if (shim_ctl.level & 1u << CLASS_signal && likely(!shim_index))
+	if (shim_ctl.level & 1u << CLASS_signal && likely(!shim_replays))
 		begin_record(t, u, si, full);
 	else
 		shim_predict_nothing(t);
@@ -135,7 +135,7 @@ static void leave(struct thr *t, int sig, u64 frame)
 	if (t->mute) {
 		if (t->mute == t->depth)
 			t->mute = 0;
-	} else if (unlikely(shim_index != 0)) {
+	} else if (unlikely(shim_replays)) {
 		shim_re_sigret(t, sig);
 	} else if (shim_ctl.level & 1u << CLASS_signal) {
 		shim_record_at(t, PROPHET_TagSigRet, b, (u32)(put_v(b, (u64)sig) - b));
@@ -167,7 +167,7 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 		return;
 	if (unlikely(shim_ctl.serial) && a->info && shim_serial_stopped(sig, si, context))
 		return;
-	if (unlikely(shim_index != 0) && (t = current()) && !shim_re_signal(t, sig, si))
+	if (unlikely(shim_replays) && (t = current()) && !shim_re_signal(t, sig, si))
 		return; /* it came from outside; the trace's come when the trace says */
 	t = enter(sig, a->info ? si : 0, a->full, context, frame);
 	fn(sig, si, context);
@@ -273,7 +273,7 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 		if (what == 3 && wraps(sig)) {
 			mine.sa_sigaction = wrapped(sig, act->sa_sigaction, act->sa_flags & SA_SIGINFO, 1);
 			mine.sa_flags |= SA_SIGINFO;
-			if (unlikely(shim_index != 0)) /* what is not the program's must not be seen by it */
+			if (unlikely(shim_replays)) /* what is not the program's must not be seen by it */
 				restarts(sig, &mine);
 		} else if (what == 1 && unlikely(shim_re_guarded(sig)) && wraps(sig)) {
 			mine.sa_sigaction = shim_re_guard_signal;
@@ -339,11 +339,11 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 	else if (fn == SIG_DFL && unlikely(shim_re_guarded(sig)) && wraps(sig))
 		mine = as_plain(shim_re_guard_signal);
 	r = real(sig, mine);
-	if ((!SHIM_CONTEXT_ALWAYS || shim_index) && mine != fn && r != SIG_ERR && REAL(sigaction)(sig, 0, &now) == 0 && now.sa_handler == mine) {
+	if ((!SHIM_CONTEXT_ALWAYS || shim_replays) && mine != fn && r != SIG_ERR && REAL(sigaction)(sig, 0, &now) == 0 && now.sa_handler == mine) {
 		if (fn != SIG_DFL)
 			now.sa_sigaction = wrapped(sig, as_full(fn), 0, 1);
 		now.sa_flags |= SA_SIGINFO;
-		if (unlikely(shim_index != 0) && fn != SIG_DFL)
+		if (unlikely(shim_replays) && fn != SIG_DFL)
 			restarts(sig, &now);
 		REAL(sigaction)(sig, &now, 0);
 	}

@@ -95,7 +95,7 @@ static void restore(void)
 static void cancelled(void *p)
 {
 	struct command *c = p;
-	if (unlikely(shim_index != 0))
+	if (unlikely(shim_replays))
 		shim_family_await(shim_self.thr, (u32)c->pid);
 	sys(SYS_kill, c->pid, SIGKILL);
 	while (sys(SYS_wait4, c->pid, 0, 0, 0) == -EINTR)
@@ -168,14 +168,14 @@ EXPORT int system(const char *line)
 	shim_target(&g, AT_FDCWD, _PATH_BSHELL, 0, -1);
 	shim_env_plan(&plan, environ, g.lib, ~0u);
 	env = SHIM_ENV(&plan, shim_self.thr, 0);
-	if (unlikely(shim_index != 0) && on && e.x) {
+	if (unlikely(shim_replays) && on && e.x) {
 		was = (i64)e.x->f1;
 		wanted = shim_family_want(was);
 	}
 	errno = said;
 	r = run(line ? line : "exit 0", env, &pid);
 	said = errno;
-	if (unlikely(shim_index != 0) && on)
+	if (unlikely(shim_replays) && on)
 		pid = (pid_t)shim_family_born(wanted, was, pid);
 	SHIM_ENV_BACK(&plan, shim_self.thr, env);
 	if (!pid)

@@ -132,7 +132,7 @@ static int relro(u64 inside, u64 *low, u64 *high)
 
 static void *theirs(u32 call)
 {
-	return shim_index ? shim_true(call) : shim_real(call);
+	return shim_replays ? shim_true(call) : shim_real(call);
 }
 
 static int patch(void)

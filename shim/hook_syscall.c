@@ -138,7 +138,7 @@ HIDDEN void *shim_syscall_jump(long n, long a, long b)
 		t->vfork = n == SYS_clone && !(a & CLONE_VFORK) ? VFORK_SHARED : VFORK_BEGUN;
 		t->gate = 0;
 	}
-	return shim_index ? shim_true(CALL_syscall) : shim_real(CALL_syscall); /* not through a C function */
+	return shim_replays ? shim_true(CALL_syscall) : shim_real(CALL_syscall); /* not through a C function */
 }
 
 static void after(struct ev *e, long n, const long *a, long r)

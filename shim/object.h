@@ -93,13 +93,13 @@ HIDDEN void shim_object_unmapped(const void *p, u64 len); /* len 0: the mapping 
 
 HIDDEN void shim_object_moved(const void *p, u64 len, const void *to, u64 newlen);
 
-extern struct replay *shim_index HIDDEN; /* NULL: this is no re-execution */
+extern u32 shim_replays HIDDEN; /* this is a re-execution, until its harness is taken off */
 HIDDEN u64 shim_re_next(struct object_entry *e); /* the same, once it is this thread's turn */
 
 /* The next place in an order that is not guarded by the object itself. */
 static inline u64 shim_object_next(struct object_entry *e)
 {
-	if (unlikely(shim_index != 0))
+	if (unlikely(shim_replays))
 		return shim_re_next(e);
 	return __atomic_add_fetch(&e->seq, 1, __ATOMIC_RELAXED);
 }

@@ -37,9 +37,12 @@ int shim_re_boot(const char *index)
 	int r = shim_index_map(index);
 	if (r)
 		return r;
+	if (shim_re_detached())
+		return 0; /* the program goes on freely, and so does this one */
 	if (!__atomic_exchange_n(&shim_index->rooted, 1, __ATOMIC_ACQ_REL))
 		shim_fd_outside();
 	shim_fd_strangers();
+	shim_replays = 1;
 	for (s = __start_printed; s < __stop_printed; s++)
 		shim_real_table[s->call] = (u8 *)&s->away + s->away;
 	for (s = __start_standins; s < __stop_standins; s++)
@@ -144,8 +147,6 @@ int shim_re_thread(struct thr *t)
 void shim_re_stop(struct thr *t, u32 state)
 {
 	struct replaythread *th = t->re ? t->re->th : 0;
-	if (th && t->re->turn && state == PROPHET_TurnEnd)
-		shim_token_give(t);
 	if (th)
 		__atomic_store_n(&th->state, state, __ATOMIC_RELEASE);
 	__atomic_store_n(&t->slot->parked, PROPHET_ParkedHeld, __ATOMIC_RELEASE);
@@ -358,7 +359,7 @@ void shim_re_await(struct thr *t)
 				waits += th[i].state != PROPHET_TurnRuns;
 				sum += th[i].event;
 			}
-		if (!away)
+		if (!away || shim_re_detached())
 			return;
 		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 			shim_re_stop(t, PROPHET_TurnStopped);
@@ -478,13 +479,13 @@ int shim_re_begin(struct ev *e)
 	re->th->call = e->call;
 	if (unlikely(re->th->cancel == 2))
 		shim_re_not_cancelled(t);
-	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
-		shim_re_hold(t, 0);
+	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, 0)))
+		return shim_re_off(t), 0;
 	if (unlikely(re->turn) && !(e->note & PROPHET_NoteVforked) && !(shim_re_flags[e->call] & RE_HOLDS))
 		turn_over(t);
 	for (;;) {
-		if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
-			shim_re_hold(t, 0);
+		if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, 0)))
+			return shim_re_off(t), 0;
 		x = shim_expect(&re->ex);
 		if (likely(x->kind == EXPECT_EVENT && x->call == e->call))
 			break; /* taken or not: by one that was left, or by one outside of this one, which finds its own when it is done */
@@ -537,8 +538,11 @@ int shim_re_begin(struct ev *e)
 			re->x = e->x = x; /* it ended inside */
 			return 1;
 		}
-		if (x->kind == EXPECT_END && !(shim_re_flags[e->call] & RE_NESTS))
-			shim_re_stop(t, PROPHET_TurnEnd);
+		if (x->kind == EXPECT_END && !(shim_re_flags[e->call] & RE_NESTS)) {
+			shim_token_give(t);
+			shim_re_end(t);
+			return shim_re_off(t), 0;
+		}
 		if (shim_re_flags[e->call] & RE_NESTS) {
 			re->x = e->x = ahead(&re->ex, e->call);
 			if (e->x)
@@ -548,8 +552,8 @@ int shim_re_begin(struct ev *e)
 		shim_re_maybe_cancelled(t);
 		call_differs(e, x, PROPHET_DiffersCall, 0);
 	}
-	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
-		shim_re_hold(t, x);
+	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, x)))
+		return shim_re_off(t), 0;
 	x->taken = 1;
 	re->x = e->x = x;
 	return 1;
@@ -722,7 +726,10 @@ void shim_re_commit(struct ev *e)
 		if (x->kind == EXPECT_END) {
 			if (shim_re_flags[e->call] & RE_LETS)
 				shim_turn_all(e->obj);
-			shim_re_stop(t, PROPHET_TurnEnd);
+			shim_token_give(t);
+			shim_re_end(t);
+			shim_re_off(t);
+			return;
 		}
 		if (x->kind != EXPECT_EVENT || x->call != e->call)
 			call_differs(e, x, PROPHET_DiffersCall, 1);

@@ -29,7 +29,7 @@ void shim_predict_nothing(struct thr *t)
 /* Whole records that predict nothing; text ends one, where it lies. */
 void shim_record_text(struct thr *t, const u8 *rec, u32 len, const char *text, u32 textlen)
 {
-	if (unlikely(shim_index != 0))
+	if (unlikely(shim_replays))
 		return;
 	for (;;) {
 		u64 pos;
@@ -50,7 +50,7 @@ void shim_record(struct thr *t, const u8 *rec, u32 len)
 
 void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len)
 {
-	if (unlikely(shim_index != 0)) {
+	if (unlikely(shim_replays)) {
 		shim_re_record(t, tag);
 		return;
 	}
@@ -171,8 +171,13 @@ void shim_commit(struct ev *e)
 	u64 sc = key_sc(e->pc, e->call);
 	struct key *k = &t->keys[key_slot(e->obj, sc)];
 	if (unlikely(t->re != 0)) {
-		shim_re_commit(e);
-		return;
+		if (likely(!shim_re_detached())) {
+			shim_re_commit(e);
+			return;
+		}
+		shim_re_off(t);
+		e->begin = e->end = t->last;
+		e->data_kind = 0; /* it was to be compared, however long */
 	}
 	if (unlikely(shim_ctl.serial) && shim_serial_holds(e->call))
 		shim_serial_next(e);

@@ -24,7 +24,7 @@ static u32 myself(void)
 void shim_serial_give(void)
 {
 	u32 me = myself();
-	if (unlikely(shim_index != 0)) {
+	if (unlikely(shim_replays)) {
 		if (me && shim_self.thr && shim_self.thr->re)
 			shim_token_give(shim_self.thr);
 		return;
@@ -177,7 +177,7 @@ u64 shim_serial_take(int here)
 	u64 since = 0;
 	if (!me)
 		return 0;
-	if (unlikely(shim_index != 0)) /* an event's is taken when it has been compared */
+	if (unlikely(shim_replays)) /* an event's is taken when it has been compared */
 		return here && shim_self.thr && shim_self.thr->re ? (u64)shim_token_here(shim_self.thr) : 0;
 	for (;;) {
 		u32 holder = 0, how, turn;

@@ -239,7 +239,7 @@ void shim_re_wait_for_end(struct thr *t, u32 state)
 /* What would end the process if nobody handled it. */
 int shim_re_guarded(int sig)
 {
-	return shim_index && sig > 0 && sig < 65 && (FAULTS | BIT(SIGABRT) | BIT(SIGPIPE)) & BIT(sig);
+	return shim_replays && sig > 0 && sig < 65 && (FAULTS | BIT(SIGABRT) | BIT(SIGPIPE)) & BIT(sig);
 }
 
 /* A fault, or an abort inside the C library: the other threads get where they were, then it happens once more. */

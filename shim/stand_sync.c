@@ -183,7 +183,8 @@ static int waits(struct expect *x, u32 call, pthread_mutex_t *m)
 			shim_turn_next(name, place);
 		else
 			shim_turn_all(name);
-		shim_re_stop(shim_self.thr, PROPHET_TurnEnd);
+		shim_re_end(shim_self.thr);
+		return TRUE(pthread_mutex_lock)(m); /* it wakes up by itself, as any wait may */
 	}
 	if (x->kind == EXPECT_LEFT) /* cancelled; unwinding took calls before the event could be written */
 		x = shim_re_ahead(call, 0);
@@ -196,7 +197,7 @@ static int waits(struct expect *x, u32 call, pthread_mutex_t *m)
 		return (int)x->ret;
 	lets_go(x, m);
 	locks_again(x, m);
-	return (int)x->ret;
+	return unlikely(shim_re_detached()) ? 0 : (int)x->ret;
 }
 
 #define WAIT(name, params, args, turned)                                                                           \

@@ -492,7 +492,7 @@ static void new_process(u32 parent)
 	shim_run.ppid = (u32)sys(SYS_getppid);
 	if (!parent || shim_run.ppid != parent)
 		shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
-	if (unlikely(shim_index != 0))
+	if (unlikely(shim_replays))
 		shim_run.proc = shim_re_proc(shim_run.parent_proc, shim_run.parent_uid, shim_run.parent_nth, shim_run.how);
 	else
 		shim_run.proc = __atomic_fetch_add(&shim_ctl.nextproc, 1, __ATOMIC_RELAXED);

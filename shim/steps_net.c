@@ -32,7 +32,7 @@ void shim_input_list(struct ev *e, shim_encode encode, const void *what, u64 n, 
 		e->inlen = (u32)(p - e->inbuf);
 		return;
 	}
-	if (unlikely(shim_index != 0)) /* it is the trace's */
+	if (unlikely(shim_replays)) /* it is the trace's */
 		return;
 	m = sys(SYS_mmap, 0, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (m < 0 && m > -4096) {
@@ -346,7 +346,7 @@ void shim_do_mmsg(struct ev *e, int fd, const struct mmsghdr *vec, int in)
 	}
 	if (!keep || !shim_ctl.inputs || !total)
 		return;
-	if (keep == PROPHET_InputsHash || (unlikely(shim_index != 0) && e->x->hashed)) {
+	if (keep == PROPHET_InputsHash || (unlikely(shim_replays) && e->x->hashed)) {
 		struct hash_state h;
 		shim_hash_begin(&h);
 		for (k = 0; k < (u64)n; k++) {
@@ -359,9 +359,9 @@ void shim_do_mmsg(struct ev *e, int fd, const struct mmsghdr *vec, int in)
 		}
 		e->hash = shim_hash_end(&h);
 		e->data_kind = DATA_HASH;
-		if (unlikely(shim_index != 0))
+		if (unlikely(shim_replays))
 			shim_re_hashed(e);
-	} else if (unlikely(shim_index != 0)) {
+	} else if (unlikely(shim_replays)) {
 		return; /* it is the trace's */
 	} else {
 		long p;

@@ -85,7 +85,7 @@ static void unlist(struct thr *t)
 static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
 {
 	struct slot *s = t->slot;
-	t->uid = unlikely(shim_index != 0) ? shim_re_uid(parent, nth, how) : __atomic_add_fetch(&shim_ctl.nextuid, 1, __ATOMIC_RELAXED);
+	t->uid = unlikely(shim_replays) ? shim_re_uid(parent, nth, how) : __atomic_add_fetch(&shim_ctl.nextuid, 1, __ATOMIC_RELAXED);
 	t->proc = shim_run.proc;
 	t->parent = parent;
 	t->nth = nth;
@@ -310,7 +310,7 @@ static void tls_is(struct thr *t)
 /* The calling thread is t from now on; its stream begins with who it is. Signals are blocked. */
 static void begun(struct thr *t)
 {
-	if (unlikely(shim_index != 0) && shim_re_thread(t) != 0) {
+	if (unlikely(shim_replays) && shim_re_thread(t) != 0) {
 		shim_re_unknown(t);
 		shim_record_no_more();
 		return;
@@ -406,7 +406,7 @@ void shim_child(void)
 		shim_zero(shim_wiped, sizeof *shim_wiped);
 		shim_unblock(&mask);
 	}
-	if (unlikely(shim_index != 0) && shim_ctl.serial && shim_re_forks(shim_run.proc, shim_self.uid, shim_self.nfork))
+	if (unlikely(shim_replays) && shim_ctl.serial && shim_re_forks(shim_run.proc, shim_self.uid, shim_self.nfork))
 		shim_forked(); /* its turn is in its stream */
 	else if (shim_ctl.serial)
 		shim_serial_take(1);
@@ -452,6 +452,18 @@ void shim_thread_ending(struct thr *t)
 		shim_serial_give();
 }
 
+void shim_thread_again(struct thr *t)
+{
+	u8 rec[96];
+	t->last = t->lastcpu = shim_ticks();
+	t->slot->base = t->last;
+	shim_predict_nothing(t);
+	clock_record(t);
+	shim_record(t, rec, proc_head(rec, 0));
+	say_thread(t);
+	modules(t);
+}
+
 static void recycle(struct thr *t)
 {
 	unlist(t);
@@ -462,7 +474,7 @@ static void recycle(struct thr *t)
 
 void shim_thread_drop(struct thr *t)
 {
-	if (unlikely(shim_index != 0))
+	if (unlikely(shim_replays))
 		shim_re_uncreated(t->uid);
 	shim_lock(&shim_wiped->threads);
 	recycle(t);

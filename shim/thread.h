@@ -12,6 +12,7 @@ HIDDEN struct thr *shim_ready_slow(u32 cls); /* see shim_ready */
 HIDDEN struct thr *shim_thread_new(struct thr *parent); /* for a thread about to be created; NULL: it will find its own */
 HIDDEN void shim_thread_begin(struct thr *t); /* on the new thread */
 HIDDEN void shim_thread_ending(struct thr *t); /* its routine is over; destructors may still run; shim_reap writes its ring */
+HIDDEN void shim_thread_again(struct thr *t); /* its stream begins here, with who it is: a re-execution has become a recording */
 HIDDEN void shim_thread_drop(struct thr *t); /* it never came to be */
 HIDDEN void shim_reap(void); /* take back what ended threads had */
 HIDDEN void shim_forked(void); /* in a forked child, before anything else */

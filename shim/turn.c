@@ -107,6 +107,11 @@ void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_
 				leave(b, i);
 				shim_re_stop(t, PROPHET_TurnWaits);
 			}
+			if (unlikely(shim_re_detached())) {
+				leave(b, i);
+				__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);
+				return;
+			}
 			if (sleep_at(&b->word, word, 1u << i) && !ready(object, x) && not_called(&b->word, word) && !steered(pause))
 				__atomic_add_fetch(&shim_index->missed, 1, __ATOMIC_RELAXED);
 			shim_park(); /* what calls us meanwhile is seen by looking */

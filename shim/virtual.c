@@ -64,7 +64,16 @@ int shim_clock_index(clockid_t clk)
 u64 shim_clock_offset(clockid_t clk)
 {
 	int i = shim_clock_index(clk);
-	return i < 0 ? 0 : __atomic_load_n(&shim_ctl.clocks[i].offset, __ATOMIC_RELAXED);
+	u64 off = i < 0 ? 0 : __atomic_load_n(&shim_ctl.clocks[i].offset, __ATOMIC_RELAXED);
+	switch (clk) {
+	case CLOCK_REALTIME:
+	case CLOCK_REALTIME_COARSE:
+	case CLOCK_REALTIME_ALARM:
+	case CLOCK_TAI:
+		return off + __atomic_load_n(&shim_ctl.realshift, __ATOMIC_RELAXED);
+	default:
+		return off;
+	}
 }
 
 /* A coarse clock lags behind its fine one by up to a tick, and by another one after a pause: it could go back. */

@@ -39,7 +39,9 @@ int shim_begin_special(struct ev *e)
 			left(e);
 		if (e->t->vfork && shim_in_vfork(e->t))
 			e->note |= PROPHET_NoteVforked;
-		return shim_re_begin(e);
+		if (likely(shim_re_begin(e)))
+			return 1;
+		e->x = 0; /* the harness is off */
 	}
 	if (e->outer_call)
 		left(e);

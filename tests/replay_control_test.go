@@ -369,6 +369,68 @@ func cpuOf(t *testing.T, st *proto.Status) (ticks int) {
 	return ticks
 }
 
+// The harness is taken off: all threads go on from there, record, can be paused as any run, and no clock goes back.
+func TestReexecDetach(t *testing.T) {
+	for _, threads := range []int{2, 16} {
+		rec := recordedAgain(t, threads, 240000/threads)
+		out := filepath.Join(t.TempDir(), "free.prophet")
+		s := steer(t, rec, "-o", out)
+		s.stop(s.RunToEvent(s.ctx, fmt.Sprintf("p0/%d", threads), 3001))("reached")
+		var had uint64
+		for _, th := range s.status().Threads {
+			had += th.Event
+		}
+		s.stop(s.Detach(s.ctx))("detached")
+		time.Sleep(20 * time.Millisecond)
+		stop, err := s.Pause(s.ctx)
+		if err != nil || len(stop.Moving) > 0 {
+			t.Fatalf("%+v %v", stop, err)
+		}
+		st := s.status()
+		if st.World != "recording" || len(st.Threads) < 2 {
+			t.Errorf("after it: %+v", st)
+		}
+		for _, th := range st.Threads {
+			if th.State != "parked" && th.State != "in call" && th.State != "stopped" {
+				t.Errorf("paused after it: %+v", th)
+			}
+		}
+		var only *proto.Error
+		if _, err := s.Step(s.ctx, "", 1); !errors.As(err, &only) || only.Code != proto.OnlyReexec {
+			t.Errorf("a step after it: %v", err)
+		}
+		s.stop(s.Resume(s.ctx))("resumed")
+		err = s.Wait()
+		var exit *exec.ExitError
+		want := fmt.Sprintf("%d turns, 0 back, ", 240000)
+		if !errors.As(err, &exit) || exit.ExitCode() != 3 || !strings.HasPrefix(s.out.String(), want) || !strings.Contains(s.said.String(), " events, then free: what came after is in "+out) {
+			t.Fatalf("%v: %q, not %q; %s", err, s.out.String(), want, s.said.String())
+		}
+		s.nothingLeft()
+		undamaged(t, out)
+		tr, err := trace.Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := trace.Open(rec.Trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := func(tr *trace.Trace) (n uint64) {
+			for _, th := range tr.Threads {
+				n += tr.EventsBetween(th, 0, 1<<62)
+			}
+			return n
+		}
+		// What each was inside of at the cut is in neither part, or in one of them.
+		if a, b := had+sum(tr), sum(whole); a > b+uint64(threads)+1 || a+2*uint64(threads)+2 < b {
+			t.Errorf("%d events before, %d after, %d recorded", had, sum(tr), b)
+		}
+		tr.Close()
+		whole.Close()
+	}
+}
+
 // gdb attaches to a paused re-execution, reads a variable and a stack, and lets it go: it is identical.
 func TestReexecGDB(t *testing.T) {
 	rec := recordedAgain(t, 2, 2000)

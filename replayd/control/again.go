@@ -35,6 +35,7 @@ type Again struct {
 	look   sync.Mutex // the run is opened once
 	run    *pause.Run
 	breaks []cabi.ReplayBreak
+	free   *Live // once the harness is off
 }
 
 // How long is waited for the program to begin, between two looks at who moves, and how long nobody may move until it is
@@ -62,6 +63,9 @@ func (w *Again) Close() error {
 	}
 	err := w.run.Close()
 	w.run = nil
+	if w.free != nil {
+		err = errors.Join(err, w.free.Close())
+	}
 	return err
 }
 
@@ -158,6 +162,9 @@ func begun(list []shm.IndexThread) map[uint32]uint64 {
 // Status is part of World. Pids and tids are those by which the processes are found here, by gdb for example, not those
 // that the program sees.
 func (w *Again) Status() (*proto.Status, error) {
+	if f := w.Detached(); f != nil {
+		return f.Status()
+	}
 	r, err := w.opened()
 	if err != nil {
 		return nil, err
@@ -223,6 +230,9 @@ func (w *Again) thread(t *shm.IndexThread, at map[uint32]uint64) proto.Thread {
 
 // Clock is part of World: what the recorded clocks showed when the latest event of those that have been began.
 func (w *Again) Clock() (*proto.Clock, error) {
+	if f := w.Detached(); f != nil {
+		return f.Clock()
+	}
 	r, err := w.opened()
 	if err != nil {
 		return nil, err
@@ -242,7 +252,10 @@ func (w *Again) Clock() (*proto.Clock, error) {
 }
 
 // Pause is part of World.
-func (w *Again) Pause(context.Context) (*proto.Stop, error) {
+func (w *Again) Pause(ctx context.Context) (*proto.Stop, error) {
+	if f := w.Detached(); f != nil {
+		return f.Pause(ctx)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r, err := w.opened()
@@ -292,7 +305,10 @@ func (w *Again) limit(of func(t *shm.IndexThread) uint64) {
 func free(*shm.IndexThread) uint64 { return cabi.NoLimit }
 
 // Resume is part of World.
-func (w *Again) Resume(context.Context) (*proto.Stop, error) {
+func (w *Again) Resume(ctx context.Context) (*proto.Stop, error) {
+	if f := w.Detached(); f != nil {
+		return f.Resume(ctx)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r, err := w.opened()
@@ -333,6 +349,9 @@ func over(t *shm.IndexThread) bool {
 
 // steer pauses, lets prepare set the limits, lets all go on, and pauses again when it is reached, or cannot be.
 func (w *Again) steer(ctx context.Context, prepare func(r *pause.Run) (reached func() bool, a *aim, err error)) (*proto.Stop, error) {
+	if w.Detached() != nil {
+		return nil, only("be steered, and this one's harness is off")
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	begin := time.Now()
@@ -589,7 +608,10 @@ func (w *Again) breakName(b cabi.ReplayBreak) string {
 }
 
 // Break is part of World.
-func (w *Again) Break(_ context.Context, object, call, thread string, clear bool) (*proto.Stop, error) {
+func (w *Again) Break(ctx context.Context, object, call, thread string, clear bool) (*proto.Stop, error) {
+	if f := w.Detached(); f != nil {
+		return f.Break(ctx, object, call, thread, clear)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var b cabi.ReplayBreak
@@ -680,9 +702,61 @@ func (w *Again) Begin() error {
 	}
 }
 
-// Detach is part of World.
-func (*Again) Detach(context.Context) (*proto.Stop, error) {
-	return nil, proto.Errorf(proto.Failed, "the harness cannot be taken off yet")
+// Detach is part of World. The cut is a pause: what each thread has had has happened, and what it has not is asked for
+// really. Clocks go on from the latest time that a thread may have been told.
+func (w *Again) Detach(ctx context.Context) (*proto.Stop, error) {
+	if f := w.Detached(); f != nil {
+		return f.Detach(ctx)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, err := w.opened()
+	if err != nil {
+		return nil, err
+	}
+	if w.t.Meta.Options.Serial {
+		return nil, proto.Errorf(proto.Failed, "a serial run cannot go on freely: its threads go one at a time")
+	}
+	s, err := w.pause(r, "detached")
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Moving) > 0 {
+		_, err := w.release(r, false)
+		return nil, errors.Join(proto.Errorf(proto.Failed, "thread %d could not be stopped", s.Moving[0]), err)
+	}
+	c, err := shm.OpenControl(w.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	last, proc := uint32(0), uint32(0)
+	told := map[uint32]uint64{}
+	for _, th := range w.t.Threads {
+		last, proc = max(last, th.UID), max(proc, th.Proc.Number)
+		if t := w.at(th.UID); t.State != cabi.TurnNone {
+			told[th.UID] = t.Event
+			if t.Call != 0 { // it may have its answer
+				told[th.UID]++
+			}
+		}
+	}
+	c.BeginAt(replay.Clocks(w.t, told), last+1, proc+1)
+	w.index.Detach()
+	w.look.Lock()
+	w.breaks, w.free = nil, NewLive(w.dir, w.stay)
+	w.look.Unlock()
+	if _, err := r.Resume(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Detached is the world as a recording, once its harness is off; nil before.
+func (w *Again) Detached() *Live {
+	w.look.Lock()
+	defer w.look.Unlock()
+	return w.free
 }
 
 var _ World = (*Again)(nil)

@@ -85,21 +85,22 @@ func (l *Live) Status() (*proto.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	by := map[uint32]*pause.Thread{}
+	by := map[uint32]*pause.Thread{} // by uid: the pids of a world of its own are others here
 	for i := range states {
-		by[states[i].TID] = &states[i]
+		if states[i].UID != 0 {
+			by[states[i].UID] = &states[i]
+		}
 	}
 	s := &proto.Status{World: "recording", Trace: l.dir, Paused: l.run.Paused(), Level: look.Level, Serial: look.Serial, Threads: []proto.Thread{}}
 	for _, t := range look.Threads {
 		th := proto.Thread{Name: t.Name, UID: t.UID, PID: t.PID, TID: t.TID, Event: t.Events, Call: t.Call, SinceNS: t.SinceNS, Last: t.Last, State: string(pause.Dead)}
-		if p := by[t.TID]; p != nil && !t.Dead {
-			th.State = string(p.State)
-			delete(by, t.TID)
+		if p := by[t.UID]; p != nil {
+			th.PID, th.TID, th.State = p.PID, p.TID, string(p.State)
 		}
 		s.Threads = append(s.Threads, th)
 	}
 	for i := range states { // that the recorder does not know
-		if t := &states[i]; by[t.TID] == t {
+		if t := &states[i]; t.UID == 0 {
 			s.Threads = append(s.Threads, proto.Thread{PID: t.PID, TID: t.TID, State: string(t.State)})
 		}
 	}

@@ -29,7 +29,7 @@
 //	run-to   thread and event, or time_ns, or mark        stop, when it is reached or cannot be
 //	step     thread ("": all), count (1)                  stop
 //	break    object or call, thread; clear: take it away  stop with reason "set" or "cleared"
-//	detach                                                stop with reason "detached"
+//	detach                                                stop with reason "detached"; from then on the world is a recording
 //
 // thread is a thread's name in the trace (p0, p0/1, p0.2/1) or its uid in decimal, object one's name as `prophet dump` has it (p0#3). Times are ns of virtual time since the start of the run.
 package proto

@@ -116,6 +116,56 @@ func Before(t *trace.Trace, ns int64) map[uint32]uint64 {
 	return all
 }
 
+// Clocks is what the clocks of virtual time show, and CLOCK_REALTIME as the last, where each thread has begun that many
+// events: later than what any thread was told by then.
+func Clocks(t *trace.Trace, begun map[uint32]uint64) [cabi.ClocksVirtual + 1]uint64 {
+	const realtime = cabi.ClocksVirtual
+	var now [cabi.ClocksVirtual + 1]uint64
+	since := int64(0)
+	behind := func(clock int, ns uint64, at int64) { // what was told then is what it was when the run started
+		now[clock] = max(now[clock], ns-uint64(at))
+	}
+	behind(cabi.ClockMonotonic, t.Mono0(), 0)
+	behind(realtime, uint64(t.Clock.Real0), 0)
+	for _, th := range t.Threads {
+		c := NewCursor(t, th)
+		for n := range begun[th.UID] {
+			r := c.Event(n)
+			if r == nil {
+				break
+			}
+			at := t.Clock.Since(r.Begin)
+			since = max(since, t.Clock.Since(r.End))
+			if r.Ret < 0 || r.Row == nil {
+				continue
+			}
+			switch CallName(uint32(r.Call)) {
+			case "clock_gettime":
+				switch uint64(r.F[1]) {
+				case 0, 5: // CLOCK_REALTIME and its coarse kin
+					behind(realtime, uint64(r.F[0]), at)
+				case 1, 6:
+					behind(cabi.ClockMonotonic, uint64(r.F[0]), at)
+				case 4:
+					behind(cabi.ClockRaw, uint64(r.F[0]), at)
+				case 7:
+					behind(cabi.ClockBoot, uint64(r.F[0]), at)
+				}
+			case "gettimeofday":
+				behind(realtime, uint64(r.F[0])*1000, at)
+			case "timespec_get":
+				behind(realtime, uint64(r.F[0]), at)
+			}
+		}
+	}
+	for i := range now {
+		if now[i] != 0 {
+			now[i] += uint64(since) + 1000
+		}
+	}
+	return now
+}
+
 // Mark finds the first mark of that name that is to come where the threads stand (events, by uid; those that are not there
 // have not begun): its thread, and how many events that has before it.
 func Mark(t *trace.Trace, events map[uint32]uint64, name string) (th *trace.Thread, n uint64) {

@@ -132,6 +132,25 @@ func (x *Index) Free() {
 	x.Steer(false)
 }
 
+// Detach takes the harness off: threads that stand, or wait for a turn, look at once.
+func (x *Index) Detach() {
+	atomic.OrUint32(&x.h.Hold, cabi.HoldDetached)
+	x.Free()
+	size := uint64(unsafe.Sizeof(cabi.ReplayTurn{}))
+	const futexWake = 1
+	for i := range uint64(cabi.TurnBuckets) {
+		at := x.h.TurnsAt + i*size
+		if at%8 != 0 || at > uint64(len(x.mem))-size {
+			return
+		}
+		b := (*cabi.ReplayTurn)(unsafe.Pointer(&x.mem[at]))
+		if atomic.LoadUint32(&b.Waiters) != 0 {
+			atomic.AddUint32(&b.Word, 1)
+			unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.Word)), futexWake, 1<<30, 0, 0, 0)
+		}
+	}
+}
+
 // Stops counts how often a thread has come to stand.
 func (x *Index) Stops() uint32 { return atomic.LoadUint32(&x.h.Stops) }
 

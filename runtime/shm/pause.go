@@ -175,6 +175,28 @@ func (c *Control) Continue(pid uint32) error {
 // Frozen counts how often a process has stopped or started its timers when SIGCONT asked it to.
 func (c *Control) Frozen() uint32 { return atomic.LoadUint32(&c.c.Frozen) }
 
+// BeginAt makes a run that re-executed record from here on, where the pause in force ends: its clocks go on from these (0:
+// nobody was told that one, it is behind as the monotonic one is), the last being CLOCK_REALTIME; threads and processes
+// are numbered from uid and proc on.
+func (c *Control) BeginAt(clocks [cabi.ClocksVirtual + 1]uint64, uid, proc uint32) {
+	k := &c.c.Clocks
+	behind := atomic.LoadUint64(&k[cabi.ClockMonotonic].Stop) - clocks[cabi.ClockMonotonic]
+	now := Now()
+	real := now.Real - (now.Mono - atomic.LoadUint64(&k[cabi.ClockMonotonic].Stop)) // when it stopped
+	atomic.StoreUint64(&c.c.RealShift, real-behind-clocks[cabi.ClocksVirtual])
+	for i := range k {
+		off := behind
+		if clocks[i] != 0 {
+			off = atomic.LoadUint64(&k[i].Stop) - clocks[i]
+		}
+		atomic.StoreUint64(&k[i].Was, off)
+		atomic.StoreUint64(&k[i].Offset, off)
+	}
+	atomic.StoreUint32(&c.c.NextUID, uid)
+	atomic.StoreUint32(&c.c.NextProc, proc)
+	atomic.StoreUint32(&c.c.Inputs, cabi.InputsDefault)
+}
+
 // VirtualTime is what the program's clocks show: CLOCK_MONOTONIC and CLOCK_REALTIME, and by how much they are behind.
 func (c *Control) VirtualTime() (mono, real, behind uint64) {
 	for {
@@ -187,7 +209,7 @@ func (c *Control) VirtualTime() (mono, real, behind uint64) {
 			behind = atomic.LoadUint64(&k.Was) + max(now.Mono, stop) - stop
 		}
 		if c.Pause() == p {
-			return now.Mono - behind, now.Real - behind, behind
+			return now.Mono - behind, now.Real - behind - atomic.LoadUint64(&c.c.RealShift), behind
 		}
 	}
 }
