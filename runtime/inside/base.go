@@ -61,7 +61,7 @@ func makeBase() (dir string, lock *os.File, err error) {
 			if rank(p) != want {
 				continue
 			}
-			if dir, err = os.MkdirTemp(p, fmt.Sprintf("%s%d.", basePrefix, os.Getuid())); err == nil {
+			if dir, err = os.MkdirTemp(p, fmt.Sprintf("%s%d.", makingPrefix, os.Getuid())); err == nil {
 				return furnish(dir)
 			}
 		}
@@ -82,7 +82,13 @@ func furnish(dir string) (string, *os.File, error) {
 		lock.Close()
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return dir, lock, nil
+	// Only now it gets the name by which others look for what nobody has locked.
+	name := filepath.Join(filepath.Dir(dir), basePrefix+strings.TrimPrefix(filepath.Base(dir), makingPrefix))
+	if err := os.Rename(dir, name); err != nil {
+		lock.Close()
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return name, lock, nil
 }
 
 // Sweep removes what killed worlds of this user have left. Commands call it when they begin.
@@ -90,6 +96,12 @@ func Sweep() (removed []string) {
 	seen := map[string]bool{}
 	for _, p := range places() {
 		left, _ := filepath.Glob(filepath.Join(p, fmt.Sprintf("%s%d.*", basePrefix, os.Getuid())))
+		making, _ := filepath.Glob(filepath.Join(p, fmt.Sprintf("%s%d.*", makingPrefix, os.Getuid())))
+		for _, dir := range making {
+			if st, err := os.Lstat(dir); err == nil && st.IsDir() && old(st) {
+				left = append(left, dir)
+			}
+		}
 		for _, dir := range left {
 			if st, err := os.Lstat(dir); err != nil || !st.IsDir() || seen[dir] {
 				continue

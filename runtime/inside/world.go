@@ -84,8 +84,9 @@ type World struct {
 var ErrRefused = errors.New("namespaces are refused")
 
 const (
-	basePrefix = "prophet-inside."
-	runDir     = "run"
+	basePrefix   = "prophet-inside."
+	makingPrefix = "prophet-making." // until it is locked
+	runDir       = "run"
 )
 
 // Start builds a world and starts the program in it. When it fails nothing is left.
