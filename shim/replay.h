@@ -91,7 +91,9 @@ HIDDEN int shim_re_guarded(int sig); /* without the program's handler, ours take
 HIDDEN void shim_re_guard_signal(int sig, siginfo_t *si, void *context);
 HIDDEN NOINLINE void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text);
 HIDDEN void shim_re_stop(struct thr *t, u32 state) __attribute__((noreturn));
-HIDDEN NOINLINE int shim_re_hold(struct thr *t, const struct expect *x); /* Replay.hold is set: returns when the thread may have its next event, 1: as the harness is off; x: that, if it is known */
+HIDDEN NOINLINE int shim_re_hold(
+    struct thr *t,
+    const struct expect *x); /* Replay.hold is set: returns when the thread may have its next event, 1: as the harness is off; x: that, if it is known */
 HIDDEN void shim_re_end(struct thr *t); /* it asks for more than the trace has: returns when the harness is off */
 HIDDEN NOINLINE void shim_re_off(struct thr *t); /* the harness is off: the thread records */
 
