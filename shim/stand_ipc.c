@@ -54,7 +54,7 @@ static int operate(struct expect *x, int id, struct sembuf *ops, size_t n)
 	if (x->ret < 0)
 		return (int)shim_re_ret(x);
 	o = shim_object_key(t, PROPHET_ObjSem, (u64)id, "semset");
-	if (set_away(o, x) < TURN_FAR) /* one that only adds has taken its place */
+	if ((i64)set_away(o, x) >= 0) /* one that only adds has taken its place */
 		shim_turn(t, x, x->obj, x->seq, set_away, o);
 	do
 		r = TRUE(semop)(now_of(PROPHET_IDSem, id), ops, n);

@@ -80,7 +80,6 @@ func rowName(c *cabi.Call) string {
 
 // notAgain are the programs that are not re-executed identically, and why.
 var notAgain = map[string]string{
-	"sysv":    "an operation on a set hangs now and then",
 	"syscall": "a thread that looks at a word of its own comes later than the word changes, and so does not wait at its futex",
 	"handles": "name_to_handle_at on an overlay",
 	"cond":    "mmap",
