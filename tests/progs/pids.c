@@ -7,6 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Where the page lies does not matter here. */
+u64 shim_apart(u64 len)
+{
+	(void)len;
+	return 0;
+}
+
 enum { THREADS = 4, EACH = 40 };
 static int first, wrong, refused, *ready;
 
