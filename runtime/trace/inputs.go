@@ -16,11 +16,13 @@ var Inputs = map[string]InputSpec{
 	"addr": {Decode: decodeAddr},
 }
 
-// InputSpec lays out one kind of structured result: Fields in order, the last one repeated when Repeat is set, or
+// InputSpec lays out one kind of structured result: Fields in order, the last one repeated when Repeat is set, those behind
+// the first Least left out when nothing follows, or
 // Decode, which appends what it finds to out and reports whether all of b made sense.
 type InputSpec struct {
 	Fields []FieldSpec
 	Repeat bool
+	Least  int // how many are always there; 0: all
 	Decode func(out []Field, b []byte) ([]Field, bool)
 }
 
@@ -44,6 +46,9 @@ func ParseInput(out []Field, row *Row, nth int, b []byte) (fields []Field, ok bo
 	s := small{b: b}
 	out = out[:0]
 	for i := 0; i < len(spec.Fields) || spec.Repeat && len(s.b) > 0; i++ {
+		if spec.Least > 0 && i >= spec.Least && len(s.b) == 0 {
+			break
+		}
 		f := Field{FieldSpec: spec.Fields[min(i, len(spec.Fields)-1)]}
 		switch f.Kind {
 		case FieldStr, FieldPath, FieldHex:
