@@ -765,6 +765,7 @@ static int zfeed_isatty(int fd)
 	if (!x)
 		return ((int (*)(int fd))shim_true(CALL_isatty))(fd);
 	(void)fd;
+	if (x->ret == 0) (void)((int (*)(int fd))shim_true(CALL_isatty))(fd);
 	return (int)x->ret;
 }
 PRINTED(isatty, zfeed_isatty)
@@ -3301,7 +3302,8 @@ static long int zfeed_sysconf(int name)
 	if (!x)
 		return ((long int (*)(int name))shim_true(CALL_sysconf))(name);
 	(void)name;
-	return (long int)x->ret;
+	if (x->ret == -1) (void)((long int (*)(int name))shim_true(CALL_sysconf))(name);
+	return x->ret;
 }
 PRINTED(sysconf, zfeed_sysconf)
 
@@ -3311,7 +3313,8 @@ static long int zfeed___sysconf(int name)
 	if (!x)
 		return ((long int (*)(int name))shim_true(CALL___sysconf))(name);
 	(void)name;
-	return (long int)x->ret;
+	if (x->ret == -1) (void)((long int (*)(int name))shim_true(CALL___sysconf))(name);
+	return x->ret;
 }
 PRINTED(__sysconf, zfeed___sysconf)
 

@@ -82,18 +82,6 @@ func rowName(c *cabi.Call) string {
 var notAgain = map[string]string{
 	"syscall": "a thread that looks at a word of its own comes later than the word changes, and so does not wait at its futex",
 	"handles": "name_to_handle_at on an overlay",
-	"cond":    "mmap",
-	"barrier": "not covered",
-	"fcntl":   "not covered",
-	"fds":     "not covered",
-	"mutexes": "not covered",
-	"named":   "not covered",
-	"poll":    "not covered",
-	"rand":    "not covered",
-	"rwlock":  "not covered",
-	"sem":     "not covered",
-	"shape":   "not covered",
-	"spin":    "not covered",
 }
 
 // TestCalls runs the program of every row bare, recorded and re-executed. Nothing that can be seen may differ, and each row that
