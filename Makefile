@@ -12,6 +12,7 @@ SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cksum shim/zexports_$(1)
 HEADERS    = CGO_CPPFLAGS=-DPROPHET_HEADERS=$(firstword $(shell cat cabi/*.h | cksum))
 CROSS     := aarch64-linux-gnu
 GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' 2>/dev/null) go.mod
+ISSUESRC  := $(wildcard replayd/*/*.c replayd/*/*.h replayd/*/*.S cabi/*.h)
 SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map tools/asleep/*.go) go.mod
 
 .PHONY: all shim setup test unit check generate format bench demo fuzz arm64 install uninstall clean
@@ -27,18 +28,22 @@ $(BUILD)/libprophet.so: $(SHIMSRC)
 $(BUILD)/prophet: $(GOSRC)
 	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $@ ./tools/prophet
 
-$(BUILD)/replayd: $(GOSRC)
-	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $@ ./replayd
+# replayd issues with C, and travels to other machines: one static file.
+STATIC    := -tags netgo,osusergo -ldflags '$(LDFLAGS) -linkmode external -extldflags=-static'
+$(BUILD)/replayd: $(GOSRC) $(ISSUESRC)
+	CGO_ENABLED=1 $(HEADERS) $(GO) build $(STATIC) -o $@ ./replayd
 
 # The library for the clouds' other CPU; tests run it under user-mode emulation.
-arm64: $(BUILD)/arm64/libprophet.so
+arm64: $(BUILD)/arm64/libprophet.so $(BUILD)/arm64/replayd
 $(BUILD)/arm64/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)/arm64
 	CGO_ENABLED=1 $(HEADERS) GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,arm64,$(CURDIR)/$@.map)' -o $@.linked ./shim
 	$(GO) run ./tools/asleep $@.linked $@.map $@
 	@rm -f $@.linked* $@.map $(@:.so=.so.h)
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/prophet ./tools/prophet
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/replayd ./replayd
+$(BUILD)/arm64/replayd: $(GOSRC) $(ISSUESRC)
+	@mkdir -p $(BUILD)/arm64
+	CGO_ENABLED=1 $(HEADERS) GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build $(STATIC) -o $@ ./replayd
 
 # What the tests run: Debian's packages in tests/packages.
 setup:
@@ -54,7 +59,7 @@ unit: all
 check:
 	$(GO) run ./tools/gen -check
 	@bad=$$(gofmt -l cabi runtime shim tools replayd tests bench); test -z "$$bad" || { echo "not formatted (run 'make format'): $$bad"; exit 1; }
-	@clang-format --dry-run --Werror $$(ls shim/*.c shim/*.h | grep -v /z) bench/*/*.c tests/*/*.c cabi/prophet.h
+	@clang-format --dry-run --Werror $$(ls shim/*.c shim/*.h | grep -v /z) replayd/*/*.[ch] bench/*/*.c tests/*/*.c cabi/prophet.h
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) test ./tests/lint/...
@@ -64,7 +69,7 @@ generate:
 
 format:
 	gofmt -w cabi runtime shim tools replayd tests bench
-	clang-format -i $$(ls shim/*.c shim/*.h | grep -v /z) bench/*/*.c tests/*/*.c cabi/prophet.h
+	clang-format -i $$(ls shim/*.c shim/*.h | grep -v /z) replayd/*/*.[ch] bench/*/*.c tests/*/*.c cabi/prophet.h
 
 bench: all
 	$(GO) run ./bench

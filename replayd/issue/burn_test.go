@@ -1,0 +1,74 @@
+package issue
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// meanError is the mean of the errors' sizes, and their mean.
+func meanError(list []BurnSegment) (size, bias float64) {
+	for _, s := range list {
+		size += math.Abs(s.Error) / float64(len(list))
+		bias += s.Error / float64(len(list))
+	}
+	return
+}
+
+// The loop takes the time that is demanded. bench/burn holds it to one per cent on an idle core; other tests run beside
+// this one, so it takes the best of a few tries and asks for less.
+func TestBurnTakesItsTime(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bytes uint64
+		lines float64
+	}{{"plain", 0, 0}, {"walking", 512 << 10, 5}} {
+		t.Run(c.name, func(t *testing.T) {
+			best := math.Inf(1)
+			for range 5 {
+				b, err := CalibrateBurn(c.bytes, c.lines)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if b.IterNs <= 0 || b.IterNs > 1000 || b.CallNs < 0 || b.CallNs > 1000 {
+					t.Fatalf("an iteration takes %g ns and a call %g", b.IterNs, b.CallNs)
+				}
+				if c.bytes != 0 && (b.Bytes != c.bytes || b.LinesPerUs < c.lines*0.8 || b.LinesPerUs > c.lines*1.25) {
+					t.Errorf("asked for %d bytes at %g lines a microsecond, it walks %d at %g", c.bytes, c.lines, b.Bytes, b.LinesPerUs)
+				}
+				list, err := b.Check(1e3, 1e6, 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				size, bias := meanError(list)
+				t.Logf("mean error %.2f %%, bias %.2f %%", 100*size, 100*bias)
+				if best = min(best, size); best < 0.03 {
+					return
+				}
+			}
+			t.Errorf("the mean error over segments from 1 us to 1 ms is %.1f %% at best", 100*best)
+		})
+	}
+}
+
+// A walk of more memory than can be had is an error, not a crash.
+func TestBurnWithoutMemory(t *testing.T) {
+	if b, err := CalibrateBurn(1<<50, 1); err == nil {
+		t.Errorf("it walks %d bytes", b.Bytes)
+	}
+}
+
+// Calibrating is what each issue begins with.
+func TestBurnCalibratesQuickly(t *testing.T) {
+	best := time.Hour
+	for range 5 {
+		begin := time.Now()
+		if _, err := CalibrateBurn(1<<20, 10); err != nil {
+			t.Fatal(err)
+		}
+		if best = min(best, time.Since(begin)); best < 150*time.Millisecond {
+			return
+		}
+	}
+	t.Errorf("it took %v at best", best)
+}
