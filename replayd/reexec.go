@@ -78,6 +78,7 @@ func (r *reexec) run(ctx context.Context) (int, error) {
 		}
 	}
 	if err := r.start(ctx); err != nil {
+		close(r.gone) // who has asked for something is told
 		return run.StatusOurs, err
 	}
 	if r.served != nil {

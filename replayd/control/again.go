@@ -30,6 +30,7 @@ type Again struct {
 	stay     bool
 	realtime bool
 	done     <-chan struct{} // closed when the program has ended
+	stands   chan struct{}   // closed when it stands before its first event; nil: it is not to
 
 	mu     sync.Mutex // who steers
 	look   sync.Mutex // the run is opened once
@@ -78,8 +79,24 @@ func (w *Again) ended() bool {
 	}
 }
 
+// stood waits until a program that is to stand before its first event does: nobody is told of anything else.
+func (w *Again) stood() error {
+	if w.stands == nil {
+		return nil
+	}
+	select {
+	case <-w.stands:
+		return nil
+	case <-w.done:
+		return proto.Errorf(proto.Ended, "the re-execution has ended")
+	}
+}
+
 // opened maps the run's control file, once there is one.
 func (w *Again) opened() (*pause.Run, error) {
+	if err := w.stood(); err != nil {
+		return nil, err
+	}
 	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
 		if w.ended() {
 			return nil, proto.Errorf(proto.Ended, "the re-execution has ended")
@@ -612,6 +629,9 @@ func (w *Again) Break(ctx context.Context, object, call, thread string, clear bo
 	if f := w.Detached(); f != nil {
 		return f.Break(ctx, object, call, thread, clear)
 	}
+	if err := w.stood(); err != nil {
+		return nil, err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var b cabi.ReplayBreak
@@ -681,12 +701,12 @@ func (w *Again) Poll() error {
 func (w *Again) Hold() {
 	w.limit(func(*shm.IndexThread) uint64 { return 0 })
 	w.index.Steer(true)
-	w.mu.Lock() // whoever asks for something waits until it stands
+	w.stands = make(chan struct{})
 }
 
 // Begin is called once the program has been started; it returns when that stands.
 func (w *Again) Begin() error {
-	defer w.mu.Unlock()
+	defer close(w.stands)
 	for begin := time.Now(); ; w.index.AwaitStop(w.index.Stops(), time.Millisecond) {
 		if w.ended() || time.Since(begin) > beginLimit {
 			return nil
