@@ -37,7 +37,10 @@ const (
 	TagToken   = 24 // V turn<<3|how (Token…): the token of a serial run came to this thread (shim/serial.h)
 	TagWas     = 25 // V dev, V ino, V mode, V uid, V gid, V mtime ns, S text of a link: a file before the run changed it; the KEPT or the call that follows says which
 	TagSigInfo = 26 // V V V V: the 32 bytes behind si_code, as 64-bit Linux lays them out, of the signal before; where its handler asked for them
-	TagLimit   = 27 // first tag that is not defined yet
+	TagFrames  = 27 // V number, S: Z return address - the one before (the first: as it is), innermost first: defines a stack, numbered from 0 since all that predicts was forgotten
+	TagStack   = 28 // V number, V bits (Stack…): who called the call site of the event before
+	TagSample  = 29 // V dt, V number, V ns of CPU time that the thread has used, absolute: a timer of CPU time found the thread there; the stack's first address is where
+	TagLimit   = 30 // first tag that is not defined yet
 )
 
 // TagLayout is what follows each control tag: T a step in time, A a time, V and Z numbers, S a string, 8 eight bytes.
@@ -46,7 +49,8 @@ var TagLayout = [TagLimit]string{
 	TagKey: "VVZVV", TagObject: "VVVVS", TagCPU: "TV", TagTime: "A", TagSignal: "TVVZV", TagSigRet: "TV", TagData: "S", TagHash: "8",
 	TagBigData: "VV", TagThread: "VVVVV", TagProc: "VVVVVVVS", TagModule: "VVVSS", TagRSS: "V", TagMark: "TVS", TagLeft: "TVV",
 	TagLost: "VV", TagLevel: "AV", TagInput: "S", TagExit: "TVZVVVVV", TagKept: "VVVVS", TagUnseen: "VVS", TagFork: "TVVV",
-	TagClock: "VVV", TagToken: "V", TagWas: "VVVVVVS", TagSigInfo: "VVVV",
+	TagClock: "VVV", TagToken: "V", TagWas: "VVVVVVS", TagSigInfo: "VVVV", TagFrames: "VS",
+	TagStack: "VV", TagSample: "TVV",
 }
 
 // An event is V(key + FirstKey) V(dt<<1 | EvMore) and, with EvMore, the mask byte and the fields it names. So an
@@ -76,6 +80,16 @@ const (
 	NoteVforked  = 4  // issued by a vforked child on its parent's stack
 	NoteDelayed  = 8  // begun later by an injected delay
 	NoteOnlyTime = 16 // its data could not be read
+)
+
+// Bits of TagStack. Without StackWait and StackHolder it was taken as the thread had none for the interval of its rate.
+const (
+	StackWait   = 1 // the call waited for long
+	StackHolder = 2 // another thread waits for a lock that this one has, or had when that was seen
+	StackCut    = 4 // there are more frames
+	StackLost   = 8 // the last frame's caller could not be found: code without unwind tables or frame pointers
+
+	FramesMax = 128 // of one stack
 )
 
 // How a thread came to be.

@@ -124,7 +124,10 @@
 #define PROPHET_TagToken 24
 #define PROPHET_TagWas 25
 #define PROPHET_TagSigInfo 26
-#define PROPHET_TagLimit 27
+#define PROPHET_TagFrames 27
+#define PROPHET_TagStack 28
+#define PROPHET_TagSample 29
+#define PROPHET_TagLimit 30
 #define PROPHET_EvMore 1
 #define PROPHET_MaskRet 1
 #define PROPHET_MaskF1 2
@@ -139,6 +142,11 @@
 #define PROPHET_NoteVforked 4
 #define PROPHET_NoteDelayed 8
 #define PROPHET_NoteOnlyTime 16
+#define PROPHET_StackWait 1
+#define PROPHET_StackHolder 2
+#define PROPHET_StackCut 4
+#define PROPHET_StackLost 8
+#define PROPHET_FramesMax 128
 #define PROPHET_ThreadMain 0
 #define PROPHET_ThreadCreated 1
 #define PROPHET_ThreadForked 2

@@ -322,7 +322,15 @@ static void control(struct expects *x, u64 tag)
 		named(x);
 		return;
 	case PROPHET_TagCPU:
+	case PROPHET_TagStack:
 		V(), V();
+		return;
+	case PROPHET_TagSample:
+		V(), V(), V();
+		return;
+	case PROPHET_TagFrames:
+		V();
+		skip(x);
 		return;
 	case PROPHET_TagTime:
 	case PROPHET_TagRSS:

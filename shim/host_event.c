@@ -87,7 +87,8 @@ static HOST void down(prophet_trace *t, u64 i)
 
 static HOST int attached(u32 tag)
 {
-	return tag == PROPHET_TagData || tag == PROPHET_TagHash || tag == PROPHET_TagBigData || tag == PROPHET_TagInput;
+	return tag == PROPHET_TagData || tag == PROPHET_TagHash || tag == PROPHET_TagBigData || tag == PROPHET_TagInput || tag == PROPHET_TagFrames ||
+	       tag == PROPHET_TagStack;
 }
 
 /* The next record of all: 1 and its lane, 0 at the end, damage or an error. */

@@ -48,13 +48,14 @@ type Record struct {
 	Fields []Field
 	Nums   [8]uint64
 	Text   [2][]byte
-	Offset int // in the chunk's payload
+	Stack  []uint64 // of TagStack and TagSample: return addresses, innermost first; of TagSample the first is where the thread was
+	Offset int      // in the chunk's payload
 }
 
 // Attached reports whether the record belongs to the event right before it.
 func (r *Record) Attached() bool {
 	switch r.Tag {
-	case cabi.TagData, cabi.TagHash, cabi.TagBigData, cabi.TagInput:
+	case cabi.TagData, cabi.TagHash, cabi.TagBigData, cabi.TagInput, cabi.TagFrames, cabi.TagStack:
 		return true
 	}
 	return false
@@ -92,6 +93,8 @@ type Decoder struct {
 	fields []Field
 	only   cabi.ClassSet // pass over events of other classes that have no tail; 0: over none
 	passed uint64        // since it was last asked
+	frames []uint64      // of the stacks that the chunk has defined
+	stacks []int         // where each ends in frames
 }
 
 // Reset begins a payload. buf must be len(payload)+slack long; see padded.
@@ -117,6 +120,8 @@ func (d *Decoder) forget() {
 	d.lastPC = 0
 	d.path = d.path[:0]
 	d.lostP = false
+	d.frames = d.frames[:0]
+	d.stacks = d.stacks[:0]
 }
 
 // Next reads one record into r; false at the end and at damage, which Err tells apart. r.Thread and r.N are left
@@ -404,12 +409,60 @@ func (d *Decoder) control(r *Record, tag uint64) bool {
 		n[0], n[1] = n[0]>>3, n[0]&7
 	case cabi.TagSigInfo:
 		n[0], n[1], n[2], n[3] = c.v(), c.v(), c.v(), c.v()
+	case cabi.TagFrames:
+		n[0] = c.v()
+		r.Text[0] = c.s()
+		if !c.over() && !d.defineStack(r) {
+			return false
+		}
+	case cabi.TagStack:
+		n[0], n[1] = c.v(), c.v()
+		return d.stack(r)
+	case cabi.TagSample:
+		d.step(r, c.v())
+		n[0], n[1] = c.v(), c.v()
+		return d.stack(r)
 	default:
 		return d.fail("record tag %d is not known", tag)
 	}
 	if c.over() {
 		return d.fail("")
 	}
+	return true
+}
+
+// defineStack keeps a stack for those that name it. What holds for keys holds for stacks: a chunk has its own.
+func (d *Decoder) defineStack(r *Record) bool {
+	if r.Nums[0] != uint64(len(d.stacks)) {
+		return d.fail("stack %d is defined where %d is next", r.Nums[0], len(d.stacks))
+	}
+	s := small{b: r.Text[0]}
+	var pc uint64
+	for n := 0; len(s.b) > 0; n++ {
+		pc += uint64(s.z())
+		if s.bad || n == cabi.FramesMax {
+			return d.fail("stack %d does not parse", r.Nums[0])
+		}
+		d.frames = append(d.frames, pc)
+	}
+	d.stacks = append(d.stacks, len(d.frames))
+	return true
+}
+
+// stack finds the stack that r names.
+func (d *Decoder) stack(r *Record) bool {
+	if d.c.over() {
+		return d.fail("")
+	}
+	no := r.Nums[0]
+	if no >= uint64(len(d.stacks)) {
+		return d.fail("stack %d is named, which the chunk does not define", no)
+	}
+	from := 0
+	if no > 0 {
+		from = d.stacks[no-1]
+	}
+	r.Stack = d.frames[from:d.stacks[no]:d.stacks[no]]
 	return true
 }
 

@@ -13,6 +13,9 @@ type Encoder struct {
 	last uint64 // pc
 	path []byte
 	err  error
+
+	stacks map[string]uint64 // of the chunk, by their frames as written
+	frames []byte
 }
 
 type encKey struct {
@@ -37,6 +40,7 @@ func NewEncoder(uid, proc uint32, ticks uint64, out func(MemChunk) error) *Encod
 
 func (e *Encoder) forget() {
 	clear(e.keys)
+	clear(e.stacks)
 	e.last = 0
 	e.path = e.path[:0]
 }
@@ -164,4 +168,43 @@ func (e *Encoder) At(tag, ticks uint64, operands []byte) {
 	case cabi.TagSignal, cabi.TagSigRet:
 		e.forget()
 	}
+}
+
+// Stack writes that these return addresses, innermost first, led to the call site of the event before.
+func (e *Encoder) Stack(bits uint64, pcs []uint64) {
+	no := e.stack(pcs)
+	e.buf = AppendV(e.buf, cabi.TagStack)
+	e.buf = AppendV(e.buf, no)
+	e.buf = AppendV(e.buf, bits)
+}
+
+// Sample writes that a timer of CPU time found the thread there at this stamp, after cpu ns of it.
+func (e *Encoder) Sample(at, cpu uint64, pcs []uint64) {
+	e.room()
+	no := e.stack(pcs)
+	at = max(at, e.now)
+	e.buf = AppendV(AppendV(AppendV(AppendV(e.buf, cabi.TagSample), at-e.now), no), cpu)
+	e.now = at
+}
+
+// stack defines a stack where the chunk does not have it yet, and returns its number.
+func (e *Encoder) stack(pcs []uint64) uint64 {
+	e.frames = e.frames[:0]
+	var last uint64
+	for _, pc := range pcs[:min(len(pcs), cabi.FramesMax)] {
+		e.frames = AppendZ(e.frames, int64(pc-last))
+		last = pc
+	}
+	no, ok := e.stacks[string(e.frames)]
+	if !ok {
+		if e.stacks == nil {
+			e.stacks = map[string]uint64{}
+		}
+		no = uint64(len(e.stacks))
+		e.stacks[string(e.frames)] = no
+		e.buf = AppendV(e.buf, cabi.TagFrames)
+		e.buf = AppendV(e.buf, no)
+		e.buf = AppendS(e.buf, e.frames)
+	}
+	return no
 }

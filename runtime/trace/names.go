@@ -65,6 +65,13 @@ func (t *Trace) proc(n uint32) *Proc {
 	return p
 }
 
+// Learn takes what a record says about modules, for those that open did not come by. Not for use while others read modules.
+func (t *Trace) Learn(th *Thread, r *Record) {
+	if r.Tag == cabi.TagModule {
+		t.learn(th, r)
+	}
+}
+
 // learn takes what a control record says about processes, threads, modules and clocks.
 func (t *Trace) learn(th *Thread, r *Record) {
 	n := &r.Nums

@@ -354,6 +354,14 @@ func (p *Printer) attach(b []byte, r *Record) []byte {
 			b = appendField(b, &p.short[i])
 		}
 		b = append(b, '}')
+	case cabi.TagStack:
+		b = append(b, " stack ("...)
+		b = append(b, StackWhy(r.Nums[1])...)
+		b = append(b, ')')
+		for _, pc := range r.Stack {
+			b = append(b, " < "...)
+			b = appendText(b, p.site(r.Thread.Proc, pc))
+		}
 	}
 	return b
 }

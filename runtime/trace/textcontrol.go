@@ -49,6 +49,26 @@ func KeptHow(n uint64) string    { return pick(keptHow, n) }
 func LostWhy(n uint64) string    { return pick(lostWhy, n) }
 func UnseenWhat(n uint64) string { return pick(unseenWhat, n) }
 
+// StackWhy is why a stack was taken, and what is missing of it.
+func StackWhy(bits uint64) string {
+	s := "rate"
+	switch bits & (cabi.StackWait | cabi.StackHolder) {
+	case cabi.StackWait:
+		s = "wait"
+	case cabi.StackHolder:
+		s = "holder"
+	case cabi.StackWait | cabi.StackHolder:
+		s = "wait+holder"
+	}
+	if bits&cabi.StackCut != 0 {
+		s += ",cut"
+	}
+	if bits&cabi.StackLost != 0 {
+		s += ",lost"
+	}
+	return s
+}
+
 // TokenHow is how the token of a serial run came to a thread.
 func TokenHow(n uint64) string { return pick(tokenHow, n&^cabi.TokenHere) }
 
@@ -196,6 +216,20 @@ func (p *Printer) describe(out []item, r *Record) (string, []item) {
 			num(name, n[i])
 		}
 		return "siginfo", out
+	case cabi.TagFrames:
+		num("stack", n[0])
+		num("bytes", uint64(len(r.Text[0])))
+		return "frames", out
+	case cabi.TagStack:
+		num("stack", n[0])
+		word("taken", StackWhy(n[1]))
+		num("frames", uint64(len(r.Stack)))
+		return "stack", out
+	case cabi.TagSample:
+		num("stack", n[0])
+		out = append(out, item{name: "used", kind: FieldTime, num: n[1]})
+		num("frames", uint64(len(r.Stack)))
+		return "sample", out
 	}
 	return "record" + strconv.Itoa(int(r.Tag)), out
 }

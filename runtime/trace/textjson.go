@@ -126,6 +126,17 @@ func (p *Printer) attachJSON(b []byte, r *Record) []byte {
 			b = appendFieldJSON(b, &p.short[i])
 		}
 		b = append(b, '}')
+	case cabi.TagStack:
+		b = append(b, `,"stack_taken":`...)
+		b = appendJSON(b, StackWhy(r.Nums[1]))
+		b = append(b, `,"stack":[`...)
+		for i, pc := range r.Stack {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, p.site(r.Thread.Proc, pc))
+		}
+		b = append(b, ']')
 	}
 	return b
 }

@@ -30,15 +30,20 @@ type WalkResult struct {
 // Walk reads every record of these threads (all, when none), each thread in its own order, on up to workers
 // goroutines. Damage is collected and reading goes on; an error of visit or of the file ends it.
 func (t *Trace) Walk(workers int, visit Visitor, prog Progress, threads ...*Thread) (*WalkResult, error) {
-	return t.walk(0, workers, visit, prog, threads)
+	return t.walk(0, workers, visit, nil, prog, threads)
+}
+
+// WalkDone is Walk, and calls done for each thread that has been read, from the goroutine that read it.
+func (t *Trace) WalkDone(workers int, visit Visitor, done func(th *Thread), prog Progress) (*WalkResult, error) {
+	return t.walk(0, workers, visit, done, prog, nil)
 }
 
 // WalkOnly is Walk of all threads without events of other classes, where those have no text: it is several times as fast.
 func (t *Trace) WalkOnly(only cabi.ClassSet, workers int, visit Visitor) (*WalkResult, error) {
-	return t.walk(only, workers, visit, nil, nil)
+	return t.walk(only, workers, visit, nil, nil, nil)
 }
 
-func (t *Trace) walk(only cabi.ClassSet, workers int, visit Visitor, prog Progress, threads []*Thread) (*WalkResult, error) {
+func (t *Trace) walk(only cabi.ClassSet, workers int, visit Visitor, read func(th *Thread), prog Progress, threads []*Thread) (*WalkResult, error) {
 	if len(threads) == 0 {
 		threads = t.Threads
 	}
@@ -106,6 +111,9 @@ func (t *Trace) walk(only cabi.ClassSet, workers int, visit Visitor, prog Progre
 			mu.Unlock()
 			next.Store(int64(len(threads)))
 			break
+		}
+		if read != nil {
+			read(th)
 		}
 		mu.Lock()
 		defer mu.Unlock()

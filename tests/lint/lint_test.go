@@ -34,14 +34,15 @@ var mayImport = map[string][]string{
 
 // onlyIn says which packages of others belong to which of ours.
 var onlyIn = map[string][]string{
-	"unsafe":                        {"runtime/shm", "shim", "cabi/client"},
-	"golang.org/x/sys/unix":         {"runtime/shm", "runtime/run", "runtime/pause", "runtime/inside", "replayd"},
-	"github.com/ebitengine/purego":  {"cabi/client", "tests", "tools"},
-	"github.com/google/pprof":       {"tools", "runtime/pprof"},
-	"github.com/spf13/cobra":        {"tools", "replayd", "runtime/run"},
-	"github.com/klauspost/compress": {"runtime/trace"},
-	"github.com/cespare/xxhash/v2":  {"runtime/trace"},
-	"prophet/cabi":                  nil,
+	"unsafe":                             {"runtime/shm", "shim", "cabi/client"},
+	"golang.org/x/sys/unix":              {"runtime/shm", "runtime/run", "runtime/pause", "runtime/inside", "replayd"},
+	"github.com/ebitengine/purego":       {"cabi/client", "tests", "tools"},
+	"github.com/google/pprof":            {"runtime/profile"},
+	"github.com/ianlancetaylor/demangle": {"runtime/symbols"},
+	"github.com/spf13/cobra":             {"tools", "replayd", "runtime/run"},
+	"github.com/klauspost/compress":      {"runtime/trace"},
+	"github.com/cespare/xxhash/v2":       {"runtime/trace"},
+	"prophet/cabi":                       nil,
 }
 
 func under(dir, prefix string) bool { return dir == prefix || strings.HasPrefix(dir, prefix+"/") }

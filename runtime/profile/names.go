@@ -1,0 +1,77 @@
+package profile
+
+import (
+	"fmt"
+	"path"
+
+	"prophet/runtime/symbols"
+	"prophet/runtime/trace"
+)
+
+// Names gives stacks the names of functions.
+type Names struct {
+	table *symbols.Table
+	cache map[nameKey][]symbols.Frame
+}
+
+type nameKey struct {
+	proc *trace.Proc
+	pc   uint64
+}
+
+// Names reads the files of the modules that the samples' stacks lie in. It is for one goroutine.
+func (p *Profile) Names() *Names {
+	n := &Names{table: symbols.New(), cache: map[nameKey][]symbols.Frame{}}
+	seen := map[*Stack]bool{}
+	for i := range p.Samples {
+		n.want(seen, p.Samples[i].Stack)
+	}
+	n.table.Resolve()
+	return n
+}
+
+func (n *Names) want(seen map[*Stack]bool, s *Stack) {
+	if seen[s] {
+		return
+	}
+	seen[s] = true
+	for i, pc := range s.PCs {
+		if m := s.Proc.Module(pc); m != nil {
+			n.table.Want(module(m), s.inside(i)-m.Bias)
+		}
+	}
+}
+
+func module(m *trace.Module) symbols.Module {
+	return symbols.Module{Path: m.Path, BuildID: string(m.BuildID)}
+}
+
+// inside is an address in the instruction that frame i stands at: that of a return address is the one before.
+func (s *Stack) inside(i int) uint64 {
+	if i == 0 && s.Call == 0 {
+		return s.PCs[0]
+	}
+	return s.PCs[i] - 1
+}
+
+// Frame is the functions at frame i of a stack, inlined ones first; where no file tells, one whose name is module+offset.
+func (n *Names) Frame(s *Stack, i int) []symbols.Frame {
+	k := nameKey{s.Proc, s.inside(i)}
+	if f, ok := n.cache[k]; ok {
+		return f
+	}
+	var f []symbols.Frame
+	m := s.Proc.Module(s.PCs[i])
+	if m != nil {
+		f = n.table.At(module(m), k.pc-m.Bias)
+	}
+	if len(f) == 0 {
+		name := fmt.Sprintf("0x%x", s.PCs[i])
+		if m != nil {
+			name = fmt.Sprintf("%s+0x%x", path.Base(m.Path), s.PCs[i]-m.Bias)
+		}
+		f = []symbols.Frame{{Func: name}}
+	}
+	n.cache[k] = f
+	return f
+}

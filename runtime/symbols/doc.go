@@ -1,0 +1,2 @@
+// Package symbols finds the functions, files and lines behind addresses of modules.
+package symbols

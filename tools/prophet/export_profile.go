@@ -1,0 +1,90 @@
+package main
+
+import (
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"prophet/runtime/profile"
+	"prophet/runtime/term"
+	"prophet/runtime/trace"
+)
+
+// profiled is what profileOf has read, for a second format of the same command.
+var profiled struct {
+	of    *trace.Trace
+	p     *profile.Profile
+	names *profile.Names
+}
+
+func profileOf(t *trace.Trace) (*profile.Profile, *profile.Names, *exported, error) {
+	if profiled.of == t {
+		return profiled.p, profiled.names, left(profiled.p), nil
+	}
+	bar := term.NewProgress("reading " + t.Path)
+	p, err := profile.Of(t, runtime.GOMAXPROCS(0), bar.Set)
+	bar.Done()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	bar = term.NewProgress("finding names")
+	names := p.Names()
+	bar.Done()
+	profiled.of, profiled.p, profiled.names = t, p, names
+	return p, names, left(p), nil
+}
+
+// left is what a profile left out.
+func left(p *profile.Profile) *exported {
+	e := &exported{damage: p.Damage, damaged: p.Damaged, notes: p.Notes}
+	if p.Stacks == 0 {
+		e.notes = append(e.notes, "no stacks were taken in this run: all is by call site")
+	}
+	return e
+}
+
+func pprofFormat() *exportFormat {
+	return &exportFormat{flag: "pprof", what: "FILE", help: "write where time went, by stack, as pprof's profile.proto (gzip)",
+		write: func(t *trace.Trace, out string) (*exported, error) {
+			p, names, e, err := profileOf(t)
+			if err != nil {
+				return nil, err
+			}
+			pp, err := p.Pprof(names)
+			if err != nil {
+				return nil, err
+			}
+			return e, toFile(out, true, func(w io.Writer) error { return pp.Write(w) })
+		}}
+}
+
+func foldedFormat() *exportFormat {
+	var names []string
+	return &exportFormat{flag: "folded", what: "FILE", help: "write where time went, by stack, as flamegraph.pl reads it, in ns",
+		more: func(f *pflag.FlagSet) {
+			f.StringSliceVar(&names, "type", nil, "with --folded: only time of these types ("+strings.Join(profile.TypeNames(), ", ")+"; default all but lock_hold, which overlaps)")
+		},
+		write: func(t *trace.Trace, out string) (*exported, error) {
+			types := []profile.Type{profile.CPU, profile.LockWait, profile.Disk, profile.Network, profile.Sleep}
+			if names != nil {
+				types = nil
+			}
+			for _, n := range names {
+				ty, ok := profile.TypeByName(n)
+				if !ok {
+					return nil, usage("there is no type %s; types are %s", n, strings.Join(profile.TypeNames(), ", "))
+				}
+				if !slices.Contains(types, ty) {
+					types = append(types, ty)
+				}
+			}
+			p, n, e, err := profileOf(t)
+			if err != nil {
+				return nil, err
+			}
+			return e, toFile(out, false, func(w io.Writer) error { return p.Folded(w, n, types...) })
+		}}
+}
