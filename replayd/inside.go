@@ -76,6 +76,9 @@ func enterTrace(path string, argv []string, writes string) (*inside.Spec, error)
 		return nil, ours(err)
 	}
 	defer t.Close()
+	if err := t.Meta.Whole(); err != nil {
+		return nil, ours(fmt.Errorf("%s: %w", path, err))
+	}
 	if s.Plan, err = inside.FromTrace(t, inside.Live{}); err != nil {
 		return nil, ours(err)
 	}

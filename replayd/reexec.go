@@ -119,6 +119,9 @@ func (r *reexec) open() error {
 	if live {
 		return fmt.Errorf("%s is being recorded; its run has to end first", r.trace)
 	}
+	if err := t.Meta.Whole(); err != nil {
+		return fmt.Errorf("%s: %w", r.trace, err)
+	}
 	if r.work, err = os.MkdirTemp("", "replayd-"); err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ type Record struct {
 	Text   [2][]byte
 	Stack  []uint64 // of TagStack and TagSample: return addresses, innermost first; of TagSample the first is where the thread was
 	Offset int      // in the chunk's payload
+	slot   uint16   // of an event: number of its key
 }
 
 // Attached reports whether the record belongs to the event right before it.
@@ -137,6 +138,7 @@ again:
 	if x-cabi.FirstKey < uint64(len(d.keys)) {
 		if k := &d.keys[x-cabi.FirstKey]; k.set {
 			if !k.pass {
+				r.slot = uint16(x - cabi.FirstKey)
 				return d.event(r, k)
 			}
 			d.over(k)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // MetaMax bounds meta.json; a longer one is damage.
@@ -37,6 +38,21 @@ type Meta struct {
 	Ended   *Ended   `json:"ended,omitempty"`
 	Totals  *Totals  `json:"totals,omitempty"`
 	Cover   *Cover   `json:"coverage,omitempty"`
+
+	Scrubbed *Scrubbed `json:"scrubbed,omitempty"`
+}
+
+// Scrubbed says that the trace is what `prophet scrub` made of another.
+type Scrubbed struct {
+	Removed []string `json:"removed"` // kinds of private things of which not all stayed
+}
+
+// Whole returns an error for who needs the trace as it was recorded.
+func (m *Meta) Whole() error {
+	if m.Scrubbed == nil {
+		return nil
+	}
+	return fmt.Errorf("it has been scrubbed (%s), and can be looked at but not executed again: that takes the trace it was made of", strings.Join(m.Scrubbed.Removed, ", "))
 }
 
 // Start is what the first process inherited beside its environment.

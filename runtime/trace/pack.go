@@ -355,6 +355,19 @@ func (t *Trace) keptPieces(bad func(error), put func(name string, off int64, pie
 	}
 }
 
+// Kept calls fn with each piece of each file as it was before the run. What cannot be read is told to bad and left out.
+func (t *Trace) Kept(bad func(error), fn func(name string, off int64, piece []byte) error) error {
+	if p, ok := t.src.(*packedSource); ok {
+		return p.kept(bad, fn)
+	}
+	var err error
+	t.keptPieces(bad, func(name string, off int64, piece []byte) bool {
+		err = fn(name, off, piece)
+		return err == nil
+	})
+	return err
+}
+
 // KeptName reports whether name is one of a kept file: <dev>-<ino> in hex.
 func KeptName(name string) bool {
 	dev, ino, ok := strings.Cut(name, "-")

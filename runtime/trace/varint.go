@@ -162,3 +162,25 @@ func (c *small) s() []byte {
 	c.b = c.b[n:]
 	return s
 }
+
+// Operands reads what AppendV, AppendZ and AppendS wrote one after the other: the parts of a structured result. Reading
+// past the end yields zeros, and Bad says so.
+type Operands struct{ s small }
+
+// NewOperands begins at the start of b.
+func NewOperands(b []byte) Operands { return Operands{small{b: b}} }
+
+// V reads a number.
+func (o *Operands) V() uint64 { return o.s.v() }
+
+// Z reads a signed number.
+func (o *Operands) Z() int64 { return o.s.z() }
+
+// S reads a text; it is a part of what is read.
+func (o *Operands) S() []byte { return o.s.s() }
+
+// Left is how many bytes have not been read.
+func (o *Operands) Left() int { return len(o.s.b) }
+
+// Bad reports whether a read went past the end.
+func (o *Operands) Bad() bool { return o.s.bad }

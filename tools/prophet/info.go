@@ -164,6 +164,9 @@ func infoText(w io.Writer, t *trace.Trace, s *summary.Summary, live bool, top in
 	}
 	line("time", "%s, %s, %s%s", nsText(s.Duration(&t.Clock)), plural(s.Processes, "process"), plural(s.Threads, "thread"), ending(t, s, live))
 	line("recorded", "inputs %s, level %s%s", trace.Clean(m.Options.Inputs), trace.Clean(m.Options.Level), modes(m, s))
+	if m.Scrubbed != nil {
+		line("scrubbed", "%s: left out, or replaced by tokens", trace.Clean(strings.Join(m.Scrubbed.Removed, ", ")))
+	}
 	line("events", "%s%s", grouped(s.Events), extras(s))
 	for c, n := range s.ByClass {
 		if n > 0 {
