@@ -86,7 +86,7 @@ Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	record.SetFlagErrorFunc(flagError(run.StatusOurs))
 	level := run.LevelCommand("replayd")
 	level.Args = exactly(2, "a pid or a trace, and off, order or full")
-	c.AddCommand(record, level, attachCmd(), insideCmd(), watchCmd())
+	c.AddCommand(record, level, attachCmd(), insideCmd(), watchCmd(), calibrateCmd())
 	return c
 }
 

@@ -67,16 +67,22 @@ func (f *Failed) Unwrap() error { return f.Err }
 func ours(format string, args ...any) error { return &Failed{StatusOurs, fmt.Errorf(format, args...)} }
 
 // FindLibrary is where libprophet.so is: PROPHET_LIB, beside this executable, or in ../lib.
-func FindLibrary() (string, error) {
+func FindLibrary() (string, error) { return beside("libprophet.so", "PROPHET_LIB", "../lib") }
+
+// FindReplayd is where replayd is: PROPHET_REPLAYD, or beside this executable (which it may be).
+func FindReplayd() (string, error) { return beside("replayd", "PROPHET_REPLAYD", "../bin") }
+
+// beside finds a product of ours: where a variable says, beside this executable, or in another directory from there.
+func beside(name, variable, other string) (string, error) {
 	var tried []string
 	try := func(p string) bool {
 		tried = append(tried, p)
 		st, err := os.Stat(p)
 		return err == nil && st.Mode().IsRegular()
 	}
-	if p := os.Getenv("PROPHET_LIB"); p != "" {
+	if p := os.Getenv(variable); p != "" {
 		if !try(p) {
-			return "", fmt.Errorf("PROPHET_LIB names %s, which is not a file", p)
+			return "", fmt.Errorf("%s names %s, which is not a file", variable, p)
 		}
 		return filepath.Abs(p)
 	}
@@ -88,12 +94,12 @@ func FindLibrary() (string, error) {
 		return "", err
 	}
 	dir := filepath.Dir(exe)
-	for _, p := range []string{filepath.Join(dir, "libprophet.so"), filepath.Join(dir, "..", "lib", "libprophet.so")} {
+	for _, p := range []string{filepath.Join(dir, name), filepath.Join(dir, other, name)} {
 		if try(p) {
 			return filepath.Clean(p), nil
 		}
 	}
-	return "", fmt.Errorf("libprophet.so is not at %s; build it with make, or name it in PROPHET_LIB", strings.Join(tried, " or "))
+	return "", fmt.Errorf("%s is not at %s; build it with make, or name it in %s", name, strings.Join(tried, " or "), variable)
 }
 
 func find(name string) (string, error) {

@@ -61,6 +61,7 @@ Exit status: 0 good, 1 damaged or different, 2 usage. record: the program's own;
 		return usage("%v (see `%s --help`)", err, cmd.CommandPath())
 	})
 	c.AddCommand(recordCmd(), infoCmd(), dumpCmd(), verifyCmd(), packCmd(), unpackCmd(), scrubCmd(), callsCmd(), recoverCmd(), flightCmd(), levelCmd(), ctlCmd(), exportCmd())
+	c.AddCommand(calibrateCmd()) // for predictions
 	return c
 }
 
