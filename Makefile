@@ -7,7 +7,7 @@ DESTDIR   ?=
 BUILD     := build
 LDFLAGS   := -s -w
 # go build does not know that the map is an input; its checksum among the flags tells it.
-SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cksum shim/zexports_$(1).map)) -extldflags=-Wl,--version-script=$(CURDIR)/shim/zexports_$(1).map,-Map=$(2)
+SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cksum shim/zexports_$(1).map)) -extldflags=-Wl,-soname=libprophet.so,--version-script=$(CURDIR)/shim/zexports_$(1).map,-Map=$(2)
 # Nor does it know of headers that lie in other directories.
 HEADERS    = CGO_CPPFLAGS=-DPROPHET_HEADERS=$(firstword $(shell cat cabi/*.h | cksum))
 CROSS     := aarch64-linux-gnu
@@ -15,8 +15,8 @@ GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' 2>/dev/null) g
 ISSUESRC  := $(wildcard replayd/*/*.c replayd/*/*.h replayd/*/*.S cabi/*.h)
 SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map tools/asleep/*.go) go.mod
 
-.PHONY: all shim setup test unit check generate format bench demo fuzz arm64 install uninstall clean
-all: $(BUILD)/libprophet.so $(BUILD)/replayd $(BUILD)/prophet
+.PHONY: all shim setup test unit check generate format bench demo fuzz arm64 install uninstall deb clean
+all: $(BUILD)/libprophet.so $(BUILD)/replayd $(BUILD)/prophet $(BUILD)/share
 shim: $(BUILD)/libprophet.so
 
 $(BUILD)/libprophet.so: $(SHIMSRC)
@@ -84,18 +84,34 @@ fuzz:
 		p=$$(grep -rlE "^func $$f\(" runtime cabi replayd --include='*_test.go' | head -1); \
 		echo "== $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./$$(dirname $$p) || exit 1; done
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include
-	install -m 755 $(BUILD)/prophet $(BUILD)/replayd $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(BUILD)/libprophet.so $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 cabi/prophet.h $(DESTDIR)$(PREFIX)/include/
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e "s|@VERSION@|$$(sed -n 's/^#define PROPHET_Version "\(.*\)"/\1/p' cabi/zlayout.h)|" cabi/prophet.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/prophet.pc
+VERSION  = $(shell sed -n 's/^\#define PROPHET_Version "\(.*\)"/\1/p' cabi/zlayout.h)
+FILL     = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|'
+PUT      = $(DESTDIR)$(PREFIX)
 
-uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/prophet.pc
-	rm -f $(DESTDIR)$(PREFIX)/bin/prophet $(DESTDIR)$(PREFIX)/bin/replayd
-	rm -f $(DESTDIR)$(PREFIX)/lib/libprophet.so $(DESTDIR)$(PREFIX)/include/prophet.h
+# Man pages and completions, from the commands themselves.
+$(BUILD)/share: $(BUILD)/prophet $(BUILD)/replayd cabi/libprophet.7.in
+	@rm -rf $@ $@.new
+	$(BUILD)/prophet manual $@.new
+	$(BUILD)/replayd manual $@.new
+	@mkdir -p $@.new/man/man7
+	$(FILL) cabi/libprophet.7.in > $@.new/man/man7/libprophet.7
+	@mv $@.new $@
+
+install: all
+	install -d $(PUT)/bin $(PUT)/lib/pkgconfig $(PUT)/include $(PUT)/share
+	install -m 755 $(BUILD)/prophet $(BUILD)/replayd $(PUT)/bin/
+	install -m 644 $(BUILD)/libprophet.so $(PUT)/lib/
+	install -m 644 cabi/prophet.h $(PUT)/include/
+	$(FILL) cabi/prophet.pc.in > $(PUT)/lib/pkgconfig/prophet.pc
+	cd $(BUILD)/share && find . -type f -exec install -D -m 644 {} $(abspath $(PUT))/share/{} \;
+
+uninstall: $(BUILD)/share
+	rm -f $(PUT)/bin/prophet $(PUT)/bin/replayd $(PUT)/lib/libprophet.so $(PUT)/include/prophet.h $(PUT)/lib/pkgconfig/prophet.pc
+	cd $(BUILD)/share && find . -type f -exec rm -f $(abspath $(PUT))/share/{} \;
+
+# A Debian package of what `make install` installs, built without debhelper.
+deb: all
+	@tools/deb $(BUILD) $(VERSION) $(MAKE)
 
 clean:
 	rm -rf $(BUILD)

@@ -48,7 +48,7 @@ cannot be found.`,
 		},
 	}
 	c.Flags().SetInterspersed(false)
-	c.Flags().StringVar(&writes, "writes", "", "a directory for what is written, or `real`")
+	c.Flags().StringVar(&writes, "writes", "", "a `DIR` for what is written, or the word real")
 	return c
 }
 

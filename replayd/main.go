@@ -16,6 +16,7 @@ import (
 
 	"prophet/cabi"
 	"prophet/runtime/inside"
+	"prophet/runtime/manual"
 	"prophet/runtime/run"
 )
 
@@ -71,7 +72,7 @@ Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	}
 	c.Flags().StringVar(&re.trace, "trace", "", "re-execute the run of this trace")
 	c.Flags().BoolVar(&re.realtime, "realtime", false, "sleeps take their time")
-	c.Flags().StringVar(&re.writes, "writes", "", "a directory for what the program writes, or `real`; otherwise it is removed at the end")
+	c.Flags().StringVar(&re.writes, "writes", "", "a `DIR` for what the program writes, or the word real; otherwise it is removed at the end")
 	c.Flags().DurationVar(&re.stall, "stall", stallSpin, "CPU `time` that a thread may use without any event, where the recorded run took less than a tenth of it")
 	c.Flags().BoolVar(&re.json, "json", false, "print one JSON object about the re-execution on stderr at the end")
 	re.control.add(c)
@@ -87,6 +88,7 @@ Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	level := run.LevelCommand("replayd")
 	level.Args = exactly(2, "a pid or a trace, and off, order or full")
 	c.AddCommand(record, level, attachCmd(), insideCmd(), watchCmd(), calibrateCmd())
+	c.AddCommand(manual.Command(c))
 	return c
 }
 

@@ -92,7 +92,7 @@ long; 0 when none failed; 125 too when a trace cannot be removed.`,
 	f.SetInterspersed(false) // what follows the program's name is the program's
 	f.StringVarP(&o.Out, "output", "o", "", "the trace to make (default <program>.<pid>.prophet here, else under TMPDIR)")
 	f.StringVar(&o.Inputs, "inputs", "default", "input data to keep: none (sizes), hash, full, or default (hashes of files, the data of all else)")
-	f.StringVar(&o.Level, "level", "full", "what to record first: off, order (locks, threads, signals, marks) or full; see `"+program+" level`")
+	f.StringVar(&o.Level, "level", "full", "what to record first: off, order (locks, threads, signals, marks) or full; see '"+program+" level'")
 	f.BoolVar(&o.Serial, "serial", false, "let one thread of the run go at a time")
 	f.StringVar(&chaos, "chaos", "", "hold threads up at their calls by this seed, or by a new one: auto")
 	f.BoolVar(&untilFail, "until-fail", false, "run it until a run fails, and keep that one's trace")

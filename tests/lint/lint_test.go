@@ -39,7 +39,7 @@ var onlyIn = map[string][]string{
 	"github.com/ebitengine/purego":       {"cabi/client", "tests", "tools"},
 	"github.com/google/pprof":            {"runtime/profile"},
 	"github.com/ianlancetaylor/demangle": {"runtime/symbols"},
-	"github.com/spf13/cobra":             {"tools", "replayd", "runtime/run"},
+	"github.com/spf13/cobra":             {"tools", "replayd", "runtime/run", "runtime/manual"},
 	"github.com/klauspost/compress":      {"runtime/trace"},
 	"github.com/cespare/xxhash/v2":       {"runtime/trace"},
 	"prophet/cabi":                       nil,

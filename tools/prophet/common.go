@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"prophet/runtime/recovery"
 	"prophet/runtime/term"
@@ -30,6 +33,12 @@ func open(path string) (*trace.Trace, bool, error) {
 		fmt.Fprintln(os.Stderr, "prophet:", trace.Clean(n))
 	}
 	return t, live, nil
+}
+
+// jobsFlag adds --jobs. Help and man pages do not tell how many CPUs they were made on.
+func jobsFlag(c *cobra.Command, jobs *int) {
+	c.Flags().IntVarP(jobs, "jobs", "j", runtime.GOMAXPROCS(0), "threads to use")
+	c.Flags().Lookup("jobs").DefValue = "one a CPU"
 }
 
 func printJSON(v any) error {

@@ -38,21 +38,16 @@ func usage(format string, args ...any) error { return &status{exitUsage, fmt.Err
 
 func root() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "prophet",
-		Short: "Record a run of a program, and see what it asked of the machine",
-		Long: `Prophet records what every thread of every process of a run asked of the machine, in which order it took its
-locks, and what the surroundings answered. No recompiling, no privileges:
-
-  prophet record -o app.prophet -- ./app args
-  prophet info app.prophet
-
-Exit status: 0 good, 1 damaged or different, 2 usage. record: the program's own; 125 when Prophet itself failed,
-126 when the program cannot be executed, 127 when it cannot be found.`,
+		Use:           "prophet",
+		Short:         "Record a run of a program, and see what it asked of the machine",
+		Long:          long(),
 		Version:       cabi.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			if cmd.Name() != "record" { // which does so itself
+			switch cmd.Name() {
+			case "record", "manual": // which does so itself; which is part of a build
+			default:
 				recovery.Sweep()
 			}
 		},
@@ -76,7 +71,7 @@ func args(n int, what string) cobra.PositionalArgs {
 }
 
 func main() {
-	err := root().Execute()
+	err := dressed().Execute()
 	if err == nil {
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,7 +56,7 @@ Exit status: 0; 1 when parts are damaged and were left out; 2 on wrong usage.`,
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "the file to make (default NAME.packed.prophet)")
 	c.Flags().BoolVar(&force, "force", false, "replace a file of that name")
-	c.Flags().IntVarP(&jobs, "jobs", "j", runtime.GOMAXPROCS(0), "threads to use")
+	jobsFlag(c, &jobs)
 	return c
 }
 

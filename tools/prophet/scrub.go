@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"strings"
 	"text/tabwriter"
 
@@ -91,7 +90,7 @@ Exit status: 0; 1 when parts of the trace are damaged and were left out; 2 on wr
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&force, "force", false, "replace a file of that name")
 	c.Flags().BoolVar(&directory, "directory", false, "make a directory instead of one packed file")
-	c.Flags().IntVarP(&jobs, "jobs", "j", runtime.GOMAXPROCS(0), "threads to use")
+	jobsFlag(c, &jobs)
 	return c
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +53,6 @@ Exit status: 0 good, 1 damaged, 2 usage.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().IntVarP(&jobs, "jobs", "j", runtime.GOMAXPROCS(0), "threads to use")
+	jobsFlag(c, &jobs)
 	return c
 }
