@@ -60,7 +60,6 @@ type blocked struct {
 // conn is a connection that an event made or took, until the record with its two ends comes.
 type conn struct {
 	fd       int64
-	obj      trace.Object
 	accepted bool
 	p        Point
 }
