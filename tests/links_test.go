@@ -65,6 +65,7 @@ func linksOf(t *testing.T, path string) (list []string, all []links.Link) {
 }
 
 func TestLinks(t *testing.T) {
+	t.Parallel()
 	r := Cmd{Argv: []string{prog(t, "links", "-pthread")}}.Recorded(t)
 	if r.Status != "exit status 0" || r.Stderr != "" {
 		t.Fatal(r.Status, r.Stderr)

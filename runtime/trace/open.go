@@ -201,10 +201,8 @@ func (t *Trace) survey(hz uint64) {
 		t0 = min(t0, p.Ticks)
 	}
 	t.Clock = NewClock(t0, hz)
-	for i := range t.points {
-		if p := t.points[i]; p.Ticks == t0 {
-			t.Clock.Real0 = int64(p.Real)
-		}
+	if p := t.firstPoint(); p != nil {
+		t.Clock.Real0 = int64(p.Real) - t.Clock.NS(p.Ticks-t0)
 	}
 	if t.Clock.Real0 == 0 {
 		t.Clock.Real0 = t.Meta.StartNS
@@ -216,14 +214,24 @@ func (t *Trace) survey(hz uint64) {
 	t.nameAll()
 }
 
-// Mono0 is CLOCK_MONOTONIC at the start of the run, 0 where the trace does not say.
-func (t *Trace) Mono0() uint64 {
+// firstPoint is the earliest reading of the clocks: a thread's first record may be a little before it. nil: there is none.
+func (t *Trace) firstPoint() *ClockPoint {
+	var first *ClockPoint
 	for i := range t.points {
-		if t.points[i].Ticks == t.Clock.Ticks0 {
-			return t.points[i].Mono
+		if p := &t.points[i]; first == nil || p.Ticks < first.Ticks {
+			first = p
 		}
 	}
-	return 0
+	return first
+}
+
+// Mono0 is CLOCK_MONOTONIC at the start of the run, 0 where the trace does not say.
+func (t *Trace) Mono0() uint64 {
+	p := t.firstPoint()
+	if p == nil {
+		return 0
+	}
+	return uint64(max(0, int64(p.Mono)-t.Clock.NS(p.Ticks-t.Clock.Ticks0)))
 }
 
 // Calibrated reports whether the rate of the ticks is known.

@@ -53,6 +53,8 @@ type Row struct {
 	Reads  bool     // input data follows
 	Writes bool
 	Random bool
+	In     bool // its result, where positive, is how many bytes it took in
+	Out    bool // and gave out
 
 	open  string // what is printed before the arguments: the name and a bracket
 	addrs [3]bool
@@ -128,8 +130,20 @@ func parseRow(c *cabi.Call) *Row {
 			r.Inputs = append(r.Inputs, arg)
 		}
 	}
+	moved := moves[strings.TrimSuffix(strings.TrimSuffix(c.Name, "v2"), "64")]
+	r.In = (r.Reads || moved&movesIn != 0) && !counts[c.Name]
+	r.Out = (r.Writes || moved&movesOut != 0) && !counts[c.Name]
 	return r
 }
+
+const movesIn, movesOut = 1, 2
+
+// moves are calls that move bytes where their steps do not tell.
+var moves = map[string]int{"sendmsg": movesOut, "recvmsg": movesIn, "sendfile": movesIn | movesOut, "copy_file_range": movesIn | movesOut,
+	"splice": movesIn | movesOut, "msgrcv": movesIn}
+
+// counts are calls that move data and whose result is something else.
+var counts = map[string]bool{"mq_send": true, "mq_timedsend": true}
 
 var objNames = [...]string{"", "mutex", "rwlock", "cond", "barrier", "sem", "spin", "once", "guard", "stdio", "fd", "path",
 	"thread", "process", "clock", "timer", "futex", "rand", "shared"}

@@ -18,9 +18,17 @@ static pthread_barrier_t barrier;
 static sem_t sem;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int go, ev, pair[2], packets[2];
+static volatile int here, leave; /* a thread is about to wait; may go on */
+
+static void until(volatile int *flag)
+{
+	while (!*flag)
+		usleep(MS);
+}
 
 static void *on_mutex(void *arg)
 {
+	here = 1;
 	pthread_mutex_lock(&mutex);
 	pthread_mutex_unlock(&mutex);
 	return arg;
@@ -28,6 +36,7 @@ static void *on_mutex(void *arg)
 
 static void *on_cond(void *arg)
 {
+	here = 1;
 	pthread_mutex_lock(&mutex);
 	while (!go)
 		pthread_cond_wait(&cond, &mutex);
@@ -37,14 +46,16 @@ static void *on_cond(void *arg)
 
 static void *on_read(void *arg)
 {
+	here = 1;
 	pthread_rwlock_rdlock(&rwlock);
-	usleep(4 * MS);
+	until(&leave);
 	pthread_rwlock_unlock(&rwlock);
 	return arg;
 }
 
 static void *on_write(void *arg)
 {
+	here = 1;
 	pthread_rwlock_wrlock(&rwlock);
 	pthread_rwlock_unlock(&rwlock);
 	return arg;
@@ -52,23 +63,26 @@ static void *on_write(void *arg)
 
 static void *on_sem(void *arg)
 {
+	here = 1;
 	sem_wait(&sem);
 	return arg;
 }
 
 static void *on_barrier(void *arg)
 {
+	here = 1;
 	pthread_barrier_wait(&barrier);
 	return arg;
 }
 
 static void slowly(void)
 {
-	usleep(5 * MS);
+	until(&leave);
 }
 
 static void *on_once(void *arg)
 {
+	here = 1;
 	pthread_once(&once, slowly);
 	return arg;
 }
@@ -76,6 +90,7 @@ static void *on_once(void *arg)
 static void *on_pair(void *arg)
 {
 	char b[8];
+	here = 1;
 	read(pair[1], b, 8);
 	recv(pair[1], b, 2, MSG_PEEK);
 	recv(pair[1], b, 2, 0);
@@ -85,6 +100,7 @@ static void *on_pair(void *arg)
 static void *on_packets(void *arg)
 {
 	char b[64];
+	here = 1;
 	recv(packets[1], b, 4, 0); /* the rest of the packet is lost */
 	recv(packets[1], b, 64, 0);
 	return arg;
@@ -93,14 +109,17 @@ static void *on_packets(void *arg)
 static void *on_event(void *arg)
 {
 	unsigned long n;
+	here = 1;
 	read(ev, &n, 8);
 	return arg;
 }
 
 static void *on_server(void *arg)
 {
-	int *fd = arg, c = accept(*fd, 0, 0);
+	int *fd = arg, c;
 	char b[16];
+	here = 1;
+	c = accept(*fd, 0, 0);
 	recv(c, b, 5, MSG_WAITALL);
 	send(c, "yes", 3, 0);
 	close(c);
@@ -110,8 +129,10 @@ static void *on_server(void *arg)
 static pthread_t start(void *(*f)(void *), void *arg)
 {
 	pthread_t t;
+	here = 0;
 	pthread_create(&t, 0, f, arg);
-	usleep(5 * MS);
+	until(&here);
+	usleep(10 * MS);
 	return t;
 }
 
@@ -143,8 +164,9 @@ static void locks(void)
 	pthread_rwlock_wrlock(&rwlock);
 	t = start(on_read, 0);
 	pthread_rwlock_unlock(&rwlock); /* lets the reader in */
-	usleep(MS);
+	usleep(10 * MS);
 	u = start(on_write, 0); /* let in by the reader */
+	leave = 1;
 	pthread_join(t, 0);
 	pthread_join(u, 0);
 
@@ -159,9 +181,10 @@ static void locks(void)
 	pthread_join(t, 0);
 	pthread_join(u, 0);
 
-	pthread_create(&t, 0, on_once, 0);
-	usleep(MS);
-	pthread_create(&u, 0, on_once, 0);
+	leave = 0;
+	t = start(on_once, 0);
+	u = start(on_once, 0);
+	leave = 1;
 	pthread_join(t, 0);
 	pthread_join(u, 0);
 }

@@ -24,9 +24,10 @@ type exportFormat struct {
 	help string
 	more func(f *pflag.FlagSet) // further flags that go with this one alone
 	// write reads the trace and writes to out: a path, or "-" for standard output, which a format that is many files refuses.
-	write func(t *trace.Trace, out string) (*exported, error)
-	extra []string // names of its further flags, found by exportCmd
-	to    string
+	write   func(t *trace.Trace, out string) (*exported, error)
+	selects bool     // it takes a selection of events
+	extra   []string // names of its further flags, found by exportCmd
+	to      string
 }
 
 // exported is what a format left out.
@@ -36,12 +37,13 @@ type exported struct {
 	notes   []string // for people
 }
 
-func exportFormats() []*exportFormat {
-	return []*exportFormat{pprofFormat(), foldedFormat()}
+func exportFormats(s *selection) []*exportFormat {
+	return []*exportFormat{pprofFormat(), foldedFormat(), perfettoFormat(s)}
 }
 
 func exportCmd() *cobra.Command {
-	formats := exportFormats()
+	var s selection
+	formats := exportFormats(&s)
 	c := &cobra.Command{
 		Use:   "export TRACE",
 		Short: "Write a trace in formats that other tools read",
@@ -49,7 +51,7 @@ func exportCmd() *cobra.Command {
 format's flag names; - is standard output.
 
 Exit status: 0; 1 when parts of the trace are damaged (the rest is written), or writing failed; 2 on wrong usage.`,
-		Example: "  prophet export app.prophet --pprof app.pb.gz && go tool pprof -http : app.pb.gz\n  prophet export app.prophet --folded - --type lock_wait | flamegraph.pl > waits.svg",
+		Example: "  prophet export app.prophet --pprof app.pb.gz && go tool pprof -http : app.pb.gz\n  prophet export app.prophet --folded - --type lock_wait | flamegraph.pl > waits.svg\n  prophet export app.prophet --perfetto app.pftrace --from 1.5 --to 2",
 		Args:    args(1, "one trace"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkExport(cmd, formats); err != nil {
@@ -72,6 +74,7 @@ Exit status: 0; 1 when parts of the trace are damaged (the rest is written), or 
 			c.Flags().AddFlagSet(own)
 		}
 	}
+	s.flags(c.Flags())
 	return c
 }
 
@@ -90,6 +93,13 @@ func checkExport(cmd *cobra.Command, formats []*exportFormat) error {
 		}
 		if f.to == "-" {
 			stdout++
+		}
+		if on && !f.selects {
+			for _, x := range []string{"thread", "class", "from", "to"} {
+				if cmd.Flags().Changed(x) {
+					return usage("--%s selects events, and --%s is of all of the run", x, f.flag)
+				}
+			}
 		}
 		for _, x := range f.extra {
 			if !on && cmd.Flags().Changed(x) {
