@@ -30,6 +30,8 @@ const (
 	KeySlots      = 512 // entries of a thread's key cache, and so the number of keys of one chunk
 	FirstKey      = 32  // record tags below this are control records, the rest are keys
 	DelaySlots    = 8
+	StackRate     = 99   // stacks a second and thread, where nobody says otherwise
+	StackRateMax  = 1000 // the most that may be asked for
 )
 
 // Parts of the file `control` that get their space when they are first needed. The first page of the table of owners
@@ -179,6 +181,8 @@ type Control struct {
 	Pauses    [PausesKept]Pausing // the last ones: that of Pause p is number p / 2 % PausesKept
 	Halts     [HaltsMax]uint32
 	RealShift uint64 // CLOCK_REALTIME and CLOCK_TAI are behind by that as well: a re-execution whose harness was taken off goes on from what it was told
+	StackHz   uint32 // stacks a second that each thread takes at its events; 0: none
+	StackCPU  uint32 // 1: a timer of CPU time takes stacks, too
 }
 
 // Replay is the head of the index that replayd makes of a trace for its re-execution: which chunks of the stream files

@@ -29,6 +29,8 @@
 #define PROPHET_KeySlots 512
 #define PROPHET_FirstKey 32
 #define PROPHET_DelaySlots 8
+#define PROPHET_StackRate 99
+#define PROPHET_StackRateMax 1000
 #define PROPHET_RoomOwners 1
 #define PROPHET_RoomKnown 2
 #define PROPHET_RoomShared 4
@@ -355,8 +357,10 @@ struct control {
 	struct pausing pauses[8];
 	uint32_t halts[512];
 	uint64_t realshift;
+	uint32_t stackhz;
+	uint32_t stackcpu;
 };
-_Static_assert(sizeof(struct control) == 3048, "control");
+_Static_assert(sizeof(struct control) == 3056, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -405,6 +409,8 @@ _Static_assert(offsetof(struct control, times) == 856, "control.Times");
 _Static_assert(offsetof(struct control, pauses) == 864, "control.Pauses");
 _Static_assert(offsetof(struct control, halts) == 992, "control.Halts");
 _Static_assert(offsetof(struct control, realshift) == 3040, "control.RealShift");
+_Static_assert(offsetof(struct control, stackhz) == 3048, "control.StackHz");
+_Static_assert(offsetof(struct control, stackcpu) == 3052, "control.StackCPU");
 
 struct replayreport {
 	uint32_t uid;

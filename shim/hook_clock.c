@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) int ticked(struct thr *t, u64 sc, u
 	step = ns - k->f1;
 	if (unlikely(k->idx != t->genx || k->sc != sc || k->f2 != clk || k->num >= 128 - PROPHET_FirstKey))
 		return 0;
-	if (unlikely(dt >= 1u << 13 || step >= 1u << 13 || k->ret || k->f3 || (u32)pos > t->limit))
+	if (unlikely(dt >= 1u << 13 || step >= 1u << 13 || k->ret || k->f3 || (u32)pos > t->limit || now >= t->stack_at))
 		return 0;
 	v = (u64)((PROPHET_FirstKey + k->num) << 1 | 1) | ((dt << 1 | PROPHET_EvMore) << 2 | 2) << 8 | (u64)PROPHET_MaskF1 << 24 | (step << 1 << 2 | 2) << 32;
 	__builtin_memcpy(t->ring + (u32)pos, &v, 8);

@@ -4,6 +4,7 @@
  * The order number is taken while the mutex is held; an unlock has none, it lies between two acquisitions.
  */
 #include "replay.h"
+#include "stack.h"
 #include "steps_sync.h"
 
 /* shim_quick for what a mutex needs most: key and time, two or three bytes, all else as predicted. */
@@ -16,7 +17,7 @@ static inline __attribute__((always_inline)) int as_predicted(struct thr *t, u64
 	u32 head;
 	barrier();
 	v = now - t->last;
-	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 != addr || v >= 1u << 13))
+	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 != addr || v >= 1u << 13 || now >= t->stack_at))
 		return 0;
 	if (unlikely(seq != key_next(k->seq) || (k->ret | (k->num & ~63u)) || (u32)pos > t->limit))
 		return 0;
@@ -80,8 +81,10 @@ static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *
 	}
 	if (!shim_begin(&e, call, CLASS_sync, pc))
 		return real(m);
-	if (m->__data.__lock && (u32)m->__data.__owner != e.t->tid)
+	if (m->__data.__lock && (u32)m->__data.__owner != e.t->tid) {
 		e.note |= PROPHET_NoteWaited;
+		shim_stack_holder(e.t, (u32)m->__data.__owner, e.begin);
+	}
 	r = real(m);
 	shim_end(&e, e.note & PROPHET_NoteWaited);
 	e.ret = r;
@@ -238,8 +241,10 @@ static inline int timed_begin(struct ev *e, u32 call, pthread_mutex_t *m, void *
 {
 	if (!shim_begin(e, call, CLASS_sync, pc))
 		return 0;
-	if (m->__data.__lock && (u32)m->__data.__owner != e->t->tid)
+	if (m->__data.__lock && (u32)m->__data.__owner != e->t->tid) {
 		e->note |= PROPHET_NoteWaited;
+		shim_stack_holder(e->t, (u32)m->__data.__owner, e->begin);
+	}
 	e->f1 = (u64)m;
 	return 1;
 }

@@ -103,7 +103,7 @@ static inline __attribute__((always_inline)) void drew(struct thr *t, u32 which,
 	barrier();
 	dt = now - t->last;
 	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 | k->f2 | k->f3 || seq != k->seq + 1 || ret == k->ret ||
-		     k->num >= 128 - PROPHET_FirstKey || dt >= 1u << 13 || (u32)pos > t->limit)) {
+		     k->num >= 128 - PROPHET_FirstKey || dt >= 1u << 13 || (u32)pos > t->limit || now >= t->stack_at)) {
 		drew_late(t, call, pc, g, seq, ret, now);
 		return;
 	}

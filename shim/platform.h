@@ -70,7 +70,22 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 
 /* Where a signal found the thread. */
 #define SHIM_CONTEXT_PC(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.gregs[REG_RIP])
+#define SHIM_CONTEXT_SP(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.gregs[REG_RSP])
+#define SHIM_CONTEXT_FP(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.gregs[REG_RBP])
+#define SHIM_CONTEXT_LR(context) 0ul
 #define SHIM_CONTEXT_ALWAYS 1 /* handlers get it without SA_SIGINFO, too */
+
+/* Stacks (cfi.c): registers' numbers in unwind tables, and where a handler's return finds what it interrupted. */
+#define SHIM_DWARF_FP 6
+#define SHIM_DWARF_SP 7
+#define SHIM_SIGNAL_CONTEXT 0 /* from the stack pointer to the ucontext_t */
+#define SHIM_RETURNS_FROM_SIGNAL(pc) (*(const u64 *)(pc) == 0x0f0000000fc0c748ul && ((const u8 *)(pc))[8] == 0x05) /* mov $15,%rax; syscall */
+#define SHIM_PLAIN_PC(pc) (pc)
+#define SHIM_HERE(pc, sp, fp, lr)                                                                                            \
+	do {                                                                                                                 \
+		__asm__ volatile("movq %%rbp, %2\n\tmovq %%rsp, %1\n\tleaq 0(%%rip), %0" : "=&r"(pc), "=&r"(sp), "=&r"(fp)); \
+		(lr) = 0;                                                                                                    \
+	} while (0)
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {
@@ -129,7 +144,17 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 }
 
 #define SHIM_CONTEXT_PC(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.pc)
+#define SHIM_CONTEXT_SP(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.sp)
+#define SHIM_CONTEXT_FP(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.regs[29])
+#define SHIM_CONTEXT_LR(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.regs[30])
 #define SHIM_CONTEXT_ALWAYS 0
+
+#define SHIM_DWARF_FP 29
+#define SHIM_DWARF_SP 31
+#define SHIM_SIGNAL_CONTEXT 128 /* behind the siginfo_t */
+#define SHIM_RETURNS_FROM_SIGNAL(pc) (*(const u64 *)(pc) == 0xd4000001d2801168ul) /* mov x8, #139; svc #0 */
+#define SHIM_PLAIN_PC(pc) ((pc)&0xfffffffffffful) /* without its signature */
+#define SHIM_HERE(pc, sp, fp, lr) __asm__ volatile("mov %3, x30\n\tmov %2, x29\n\tmov %1, sp\n\tadr %0, ." : "=&r"(pc), "=&r"(sp), "=&r"(fp), "=&r"(lr))
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 {

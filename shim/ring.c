@@ -2,6 +2,7 @@
 #include "ring.h"
 #include "replay.h"
 #include "run.h"
+#include "stack.h"
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -321,6 +322,8 @@ void shim_commit(struct ev *e)
 			t->path_gen = g;
 		}
 		t->writing = 0;
+		if (unlikely(shim_stack_due(t, e)))
+			shim_stack(e, pos + (u64)(p - (t->ring + (u32)pos)));
 		if (unlikely(!known))
 			shim_module_of(t, (u64)e->pc);
 		if (unlikely(end - begin > shim_gap))
@@ -343,7 +346,7 @@ int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3
 	dt = begin - t->last;
 	if (unlikely(k->idx != (obj ^ t->genx) || k->sc != sc || k->num >= 128 - PROPHET_FirstKey))
 		return 0;
-	if (unlikely(dt > shim_gap || dur > shim_gap || (u32)pos > t->limit))
+	if (unlikely(dt > shim_gap || dur > shim_gap || (u32)pos > t->limit || end >= t->stack_at))
 		return 0;
 	*p = (u8)((PROPHET_FirstKey + k->num) << 1 | 1);
 	if (ret != k->ret)

@@ -25,6 +25,7 @@ struct key {
 _Static_assert(sizeof(struct key) == 64, "a key is a cache line");
 
 #define UNDER_MAX 8
+#define SEEN 64
 
 struct thr {
 	u32 gate; /* classes that may take the fast path; 0 in a forked child, in our own threads and while we are inside */
@@ -32,6 +33,7 @@ struct thr {
 	struct slot *slot;
 	u8 *ring; /* payload */
 	u64 last; /* time cursor, ticks */
+	u64 stack_at; /* ticks: an event that ends then or later gets a stack (stack.h); other threads may set it to 0 */
 	u64 genx;
 	u64 gen;
 	u32 nkeys;
@@ -77,8 +79,15 @@ struct thr {
 		u32 call, sig;
 		u32 writing, token; /* token: the handler took it (serial.h) */
 	} under[UNDER_MAX];
+	u64 stack_gen; /* genx when nstacks was counted */
+	u64 holder_at; /* ticks: until then no other thread is asked for its stack */
+	u32 nstacks, stack_asked; /* defined; bits of the next stack */
 	u8 path[256];
 	struct key keys[PROPHET_KeySlots];
+	struct seen {
+		u64 hash;
+		u32 number, pad;
+	} seen[SEEN]; /* stacks that the chunk has */
 };
 
 enum {
@@ -229,7 +238,7 @@ static inline __attribute__((always_inline)) int shim_quick(struct thr *t, u64 o
 	dt = begin - t->last;
 	odd =
 	    (k->idx ^ obj ^ t->genx) | (k->sc ^ sc) | (u64)(ret ^ k->ret) | (f1 ^ k->f1) | (f2 ^ k->f2) | (f3 ^ k->f3) | dt >> 13 | dur >> 14 | (k->num & ~63u);
-	if (unlikely(odd || (u32)pos > t->limit))
+	if (unlikely(odd || (u32)pos > t->limit || end >= t->stack_at))
 		return shim_numbers(t, obj, sc, ret, f1, f2, f3, begin, end);
 	/* Key, dt in two bytes, the mask, the duration in two: see put_v. */
 	v = (u64)(k->num * 2 + (PROPHET_FirstKey << 1 | 1)) | (dt << 3 | PROPHET_EvMore << 2 | 2) << 8 | (u64)PROPHET_MaskDuration << 24 | (dur << 2 | 2) << 32;

@@ -2,6 +2,7 @@
  * environment names, or is a forked child of one that is in it. */
 #include "run_own.h"
 #include "replay.h"
+#include "stack.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -55,6 +56,19 @@ static u64 now_ns(int clock)
 	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
 }
 
+/* A rate, "cpu", or "cpu:" and a rate. */
+static void stacks_option(struct control *c, const char *v)
+{
+	u64 rate = PROPHET_StackRate;
+	if (v && shim_starts(v, "cpu")) {
+		c->stackcpu = 1;
+		v = v[3] == ':' ? v + 4 : 0;
+	}
+	if (v && *v >= '0' && *v <= '9')
+		rate = shim_parse(v, &v);
+	c->stackhz = (u32)(rate < PROPHET_StackRateMax ? rate : PROPHET_StackRateMax);
+}
+
 static void options(struct control *c, const char *o)
 {
 	const char *v;
@@ -70,6 +84,7 @@ static void options(struct control *c, const char *o)
 		c->chaosseed = shim_parse(v, &v);
 	}
 	c->fast = c->serial || c->chaos ? 0 : c->level;
+	stacks_option(c, option(o, "stacks"));
 	if ((v = option(o, "flight")))
 		c->flight = (size_option(v) + PROPHET_SlotSize - 1) / PROPHET_SlotSize * PROPHET_SlotSize;
 	c->keepmax = (v = option(o, "keep")) ? size_option(v) : 64u << 20;
@@ -209,6 +224,9 @@ static void write_meta(int argc, char **argv)
 		shim_put(&t, ", \"chaos\": ");
 		shim_putd(&t, (i64)shim_ctl.chaosseed);
 	}
+	shim_put(&t, ", \"stacks\": ");
+	shim_putd(&t, (i64)shim_ctl.stackhz);
+	shim_put(&t, shim_ctl.stackcpu ? ", \"stacks_cpu\": true" : "");
 	shim_put(&t, ", \"flight\": ");
 	shim_putd(&t, (i64)shim_ctl.flight);
 	shim_put(&t, ", \"keep_max\": ");
@@ -551,6 +569,7 @@ static int run_open(char **envp, int argc, char **argv)
 		r = create(argc, argv);
 	if (r)
 		return r;
+	shim_stack_rate();
 	if (shim_ctl.index[0] && (r = shim_re_boot((const char *)shim_ctl.index)) != 0) {
 		shim_say("nothing is re-executed, the index cannot be read", (const char *)shim_ctl.index, r);
 		return r;

@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) void sync_event(struct thr *t, u32 
 	barrier();
 	v = now - t->last;
 	odd = (k->idx ^ obj ^ t->genx) | (k->sc ^ sc) | (k->f1 ^ f1) | k->f3 | (u64)k->ret | v >> 13 | (k->num & ~63u);
-	if (unlikely(odd || (u32)pos > t->limit))
+	if (unlikely(odd || (u32)pos > t->limit || now >= t->stack_at))
 		goto late;
 	head = k->num * 2 + (PROPHET_FirstKey << 1 | 1);
 	if (likely(!((k->f2 ^ f2) | (key_next(k->seq) ^ seq)))) {

@@ -4,6 +4,7 @@
 #include "replay.h"
 #include "pause.h"
 #include "real.h"
+#include "stack.h"
 #include <errno.h>
 #include <link.h>
 #include <signal.h>
@@ -98,6 +99,7 @@ static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
 	t->cursor = 0;
 	t->handled = t->hidden = 0;
 	t->last = t->lastcpu = shim_ticks(); /* it has used next to nothing */
+	shim_stack_begin(t);
 	s->owner = shim_run.pid;
 	s->uid = t->uid;
 	s->proc = t->proc;
@@ -201,11 +203,12 @@ static void proc_record(struct thr *t, int argc, char **argv)
 /* Modules: what pcs belong to. Known ones are kept so that a pc outside of them asks for another look. */
 struct range {
 	u64 low, high;
+	u64 frames; /* .eh_frame_hdr */
 };
 static struct range ranges[512];
 static u32 nranges;
 
-static int known_pc(u64 pc)
+int shim_module_known(u64 pc)
 {
 	u32 i, n = __atomic_load_n(&nranges, __ATOMIC_ACQUIRE);
 	for (i = 0; i < n; i++)
@@ -214,9 +217,22 @@ static int known_pc(u64 pc)
 	return 0;
 }
 
+int shim_module_frames(u64 pc, u64 *low, u64 *high, u64 *frames)
+{
+	u32 i, n = __atomic_load_n(&nranges, __ATOMIC_ACQUIRE);
+	for (i = 0; i < n; i++)
+		if (pc >= ranges[i].low && pc < ranges[i].high) {
+			*low = ranges[i].low;
+			*high = ranges[i].high;
+			*frames = ranges[i].frames;
+			return 1;
+		}
+	return 0;
+}
+
 static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(Phdr) * ph, u32 nph)
 {
-	u64 low = ~0ull, high = 0, n;
+	u64 low = ~0ull, high = 0, frames = 0, n;
 	const u8 *id = 0;
 	u8 rec[1200], *p; /* programs have small stacks */
 	u32 idlen = 0, i;
@@ -226,6 +242,8 @@ static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(
 				low = bias + ph[i].p_vaddr;
 			if (bias + ph[i].p_vaddr + ph[i].p_memsz > high)
 				high = bias + ph[i].p_vaddr + ph[i].p_memsz;
+		} else if (ph[i].p_type == PT_GNU_EH_FRAME) {
+			frames = bias + ph[i].p_vaddr;
 		} else if (ph[i].p_type == PT_NOTE && !id) {
 			const u8 *q = (const u8 *)(bias + ph[i].p_vaddr), *e = q + ph[i].p_memsz;
 			while (e - q > 12) {
@@ -240,7 +258,7 @@ static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(
 			}
 		}
 	}
-	if (high <= low || known_pc(low))
+	if (high <= low || shim_module_known(low))
 		return;
 	p = put_v(rec, PROPHET_TagModule);
 	p = put_v(p, low);
@@ -257,6 +275,7 @@ static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(
 	if (nranges < 512) {
 		ranges[nranges].low = low;
 		ranges[nranges].high = high;
+		ranges[nranges].frames = frames;
 		__atomic_store_n(&nranges, nranges + 1, __ATOMIC_RELEASE);
 	}
 }
@@ -291,7 +310,7 @@ static void modules(struct thr *t)
 void shim_module_of(struct thr *t, u64 pc)
 {
 	static u64 next;
-	if (known_pc(pc) || t->last < next || t->depth || t->vfork || shim_run.forked_from_threads || shim_run.exiting)
+	if (shim_module_known(pc) || t->last < next || t->depth || t->vfork || shim_run.forked_from_threads || shim_run.exiting)
 		return;
 	next = t->last + shim_gap * 25;
 	modules(t);
