@@ -158,7 +158,7 @@ void shim_stack_holder(struct thr *t, u32 tid, u64 now)
 	u32 n;
 	if (!shim_stack_every || now < t->holder_at || !tid)
 		return;
-	t->holder_at = now + shim_stack_every;
+	t->holder_at = now + shim_stack_every / 4;
 	shim_lock(&shim_wiped->threads);
 	for (o = shim_wiped->list, n = 0; o && n < HOLDERS; o = o->next, n++)
 		if (o->tid == tid) {
@@ -166,6 +166,7 @@ void shim_stack_holder(struct thr *t, u32 tid, u64 now)
 			if (o->stack_at != ~0ull && (i64)(o->stack_at - now) <= (i64)(shim_stack_every / 4 * 3)) {
 				__atomic_store_n(&o->stack_asked, PROPHET_StackHolder, __ATOMIC_RELAXED);
 				__atomic_store_n(&o->stack_at, 0, __ATOMIC_RELAXED);
+				t->holder_at = now + shim_stack_every;
 			}
 			break;
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"prophet/cabi"
 	"prophet/runtime/term"
 	"prophet/runtime/trace"
 )
@@ -99,6 +100,7 @@ long; 0 when none failed; 125 too when a trace cannot be removed.`,
 	f.IntVarP(&search.Runs, "runs", "n", defaultRuns, "with --until-fail: at most so many runs, 0: any number")
 	f.DurationVar(&search.Timeout, "timeout", 0, "with --until-fail: a run that takes longer (as 10s) has failed")
 	f.StringVar(&flight, "flight", "", "keep only the last part, of this size (16M), in memory")
+	f.StringVar(&o.Stacks, "stacks", strconv.Itoa(cabi.StackRate), "take the stacks of each thread at its events up to `RATE` times a second, 0: none; cpu, or cpu:RATE: also by a timer of its CPU time")
 	f.BoolVar(&o.ASLR, "aslr", false, "leave addresses random, as they are without Prophet")
 	f.BoolVar(&o.Force, "force", false, "replace a trace of that name")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object about the run on stderr at the end")
@@ -136,6 +138,9 @@ func (o *Options) check(flight string) error {
 	if _, ok := trace.LevelByName(o.Level); !ok {
 		return ours("--level %s: one of off, order, full", o.Level)
 	}
+	if err := checkStacks(o.Stacks); err != nil {
+		return err
+	}
 	if flight == "" {
 		return nil
 	}
@@ -147,6 +152,20 @@ func (o *Options) check(flight string) error {
 		return ours("--flight %s: at least 64K, as a thread's part is", flight)
 	}
 	o.Flight = size
+	return nil
+}
+
+func checkStacks(s string) error {
+	rate, cpu := strings.CutPrefix(s, "cpu")
+	if cpu && rate != "" && !strings.HasPrefix(rate, ":") {
+		rate = "?"
+	}
+	if rate = strings.TrimPrefix(rate, ":"); rate == "" && (cpu || s == "") {
+		return nil
+	}
+	if n, err := strconv.ParseUint(rate, 10, 32); err != nil || n > cabi.StackRateMax {
+		return ours("--stacks %s: a rate of up to %d a second, cpu, or cpu:RATE", s, cabi.StackRateMax)
+	}
 	return nil
 }
 

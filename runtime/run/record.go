@@ -36,6 +36,7 @@ type Options struct {
 	Serial bool
 	Chaos  *uint64 // seed of the delays that threads get at their calls; nil: none
 	Flight int64   // bytes, 0: all is kept
+	Stacks string  // a rate, cpu, or cpu:rate; "": as the library has it
 	ASLR   bool    // leave addresses random
 	Force  bool    // replace a trace of that name
 	Args   []string
@@ -181,6 +182,9 @@ func options(o *Options) string {
 	}
 	if o.Chaos != nil {
 		opts = append(opts, fmt.Sprintf("chaos=%d", *o.Chaos))
+	}
+	if o.Stacks != "" {
+		opts = append(opts, "stacks="+o.Stacks)
 	}
 	if o.Flight > 0 {
 		opts = append(opts, fmt.Sprintf("flight=%d", o.Flight))

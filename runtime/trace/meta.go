@@ -93,6 +93,8 @@ type Options struct {
 	Chaos   *uint64 `json:"chaos,omitempty"` // its seed; nil: none
 	Flight  int64   `json:"flight"`
 	KeepMax int64   `json:"keep_max,omitempty"`
+	Stacks  int     `json:"stacks"`               // a second and thread, at events
+	CPU     bool    `json:"stacks_cpu,omitempty"` // a timer of CPU time takes stacks, too
 }
 
 // Ended is how and when the run ended.

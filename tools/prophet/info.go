@@ -242,6 +242,12 @@ func modes(m *trace.Meta, s *summary.Summary) string {
 	if m.Options.Chaos != nil {
 		out += fmt.Sprintf(", chaos of seed %d", *m.Options.Chaos)
 	}
+	if m.Options.Stacks > 0 {
+		out += fmt.Sprintf(", %d stacks a second and thread", m.Options.Stacks)
+		if m.Options.CPU {
+			out += " and as many by CPU time"
+		}
+	}
 	if m.Options.Flight > 0 {
 		out += ", flight recorder of " + bytesText(m.Options.Flight)
 	}

@@ -1,0 +1,195 @@
+package tests
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"prophet/cabi"
+)
+
+// folded is what `prophet export --folded` prints of a trace: stacks, and their ns.
+func folded(t *testing.T, path string, args ...string) map[string]int64 {
+	t.Helper()
+	cmd := exec.Command(built(t, "prophet"), append([]string{"export", path, "--folded", "-"}, args...)...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("export: %v\n%s", err, errs.String())
+	}
+	all := map[string]int64{}
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSpace(line)
+		i := strings.LastIndexByte(line, ' ')
+		n, err := strconv.ParseInt(line[i+1:], 10, 64)
+		if err != nil {
+			t.Fatalf("%q is no line of a folded file", line)
+		}
+		all[line[:i]] = n
+	}
+	return all
+}
+
+// chainOf is the frames of a folded stack that the pattern matches, and its last.
+func chainOf(stack string, want *regexp.Regexp) []string {
+	f := strings.Split(stack, ";")
+	var out []string
+	for i, s := range f {
+		if want.MatchString(s) || i == len(f)-1 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func gcc(t *testing.T, out string, args ...string) string {
+	t.Helper()
+	cc := "gcc"
+	if strings.HasSuffix(args[len(args)-1], ".cc") {
+		cc = "g++"
+	}
+	bin := filepath.Join(t.TempDir(), out)
+	if text, err := exec.Command(cc, append([]string{"-D_GNU_SOURCE", "-pthread", "-o", bin}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", cc, args, err, text)
+	}
+	return bin
+}
+
+// TestStacksChains: the stacks are the chains of callers that the program has, however it was compiled.
+func TestStacksChains(t *testing.T) {
+	plain := func(n int) string { return strings.Repeat("c_plain;", n) + "c_leaf;usleep" }
+	chains := []string{
+		"main;" + plain(3),
+		"main;c_variable;c_leaf;usleep",
+		"main;c_aligned;c_leaf;usleep",
+		"main;c_registers;c_leaf;usleep",
+		"main;c_callback;c_compare;c_leaf;usleep",
+		"main;c_raises;c_handler;c_leaf;usleep",
+		"main;c_faults;c_fault;c_leaf;usleep",
+		"c_thread;c_leaf;usleep",
+		"c_waiter;c_waits;pthread_mutex_lock",
+		"main;c_holds;c_leaf;usleep",
+		plain(cabi.FramesMax), // callers of c_leaf, which the event names
+	}
+	for _, flags := range []string{
+		"-O2 -fomit-frame-pointer",
+		"-O2 -fno-omit-frame-pointer",
+		"-O0",
+		"-O2 -fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables",
+	} {
+		bin := gcc(t, "chains", append(strings.Fields(flags), filepath.Join(top, "tests/progs/chains.c"))...)
+		run := Cmd{Argv: []string{bin}}.Recorded(t)
+		if run.Status != "exit status 0" || run.Stdout != "done\n" {
+			t.Fatalf("%s: %s: %s%s", flags, run.Status, run.Stdout, run.Stderr)
+		}
+		got := map[string]bool{}
+		coroutine := false
+		for s := range folded(t, run.Trace, "--type", "sleep,lock_wait") {
+			s = strings.TrimSuffix(strings.TrimSuffix(s, ";[sleep]"), ";[lock_wait]")
+			got[strings.Join(chainOf(s, regexp.MustCompile(`^(c_|main$)`)), ";")] = true
+			coroutine = coroutine || strings.HasSuffix(s, "c_coroutine;c_leaf;usleep")
+		}
+		for _, c := range chains {
+			if !got[c] {
+				t.Errorf("%s: no stack is %s", flags, c)
+			}
+		}
+		if !coroutine {
+			t.Errorf("%s: no stack has the coroutine", flags)
+		}
+		if t.Failed() {
+			for s := range got {
+				t.Log(s)
+			}
+			return
+		}
+	}
+}
+
+// TestStacksRate: no thread takes more than its rate, nor any at rate 0; a long wait has one in any case.
+func TestStacksRate(t *testing.T) {
+	bin := gcc(t, "waits", "-O2", filepath.Join(top, "tests/progs/waits.c"))
+	for _, c := range []struct {
+		options  string
+		rate     int
+		min, max float64 // of the rate
+	}{{"", 99, 0.5, 1.02}, {"stacks=20", 20, 0.5, 1.1}, {"stacks=0", 0, 0, 0}, {"stacks=100000", 1000, 0.2, 1.02}} {
+		run := Cmd{Argv: []string{bin, "busy"}, Options: c.options}.Recorded(t)
+		sum := stacksOf(t, run.Trace)
+		most := float64(sum.seconds*float64(c.rate))*c.max + 1
+		if n := float64(sum.taken["rate"]); n > most || n < sum.seconds*float64(c.rate)*c.min {
+			t.Errorf("options %q: %v stacks in %.2f s", c.options, n, sum.seconds)
+		}
+	}
+	run := Cmd{Argv: []string{bin, "wait"}}.Recorded(t)
+	sum := stacksOf(t, run.Trace)
+	if sum.taken["wait"] == 0 {
+		t.Errorf("no wait of 5 ms has a stack: %v", sum.taken)
+	}
+	if sum.taken["holder"]+sum.taken["wait+holder"] == 0 {
+		t.Errorf("no holder has a stack: %v", sum.taken)
+	}
+	if n := sum.all(); float64(n) > sum.seconds*4*99*2+8 {
+		t.Errorf("%d stacks in %.2f s of two threads", n, sum.seconds)
+	}
+}
+
+// stacks is how many were taken, why, and for how long the run took.
+type stacks struct {
+	taken   map[string]int
+	seconds float64
+}
+
+func (s *stacks) all() (n int) {
+	for _, k := range s.taken {
+		n += k
+	}
+	return n
+}
+
+func stacksOf(t *testing.T, path string) *stacks {
+	t.Helper()
+	out, err := exec.Command(built(t, "prophet"), "dump", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stacks{taken: map[string]int{}}
+	for _, m := range regexp.MustCompile(` stack \(([a-z+]*)`).FindAllSubmatch(out, -1) {
+		s.taken[string(m[1])]++
+	}
+	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
+	s.seconds, _ = strconv.ParseFloat(string(bytes.Fields(lines[len(lines)-1])[0]), 64)
+	return s
+}
+
+// TestStacksSame: a program that is recorded with stacks at every chance does what it does without.
+func TestStacksSame(t *testing.T) {
+	for _, c := range [][]string{
+		{"python3", "-c", "import threading,subprocess\ndef f(n):\n  return n and f(n-1) or subprocess.run(['true']).returncode\nts=[threading.Thread(target=f,args=(50,)) for i in range(4)]\n[x.start() for x in ts];[x.join() for x in ts];print('ok')"},
+		{"bash", "-c", "for i in 1 2 3; do seq 30000 | sort -n | tail -1; done"},
+	} {
+		bare, rec := Cmd{Argv: c}.Bare(t), Cmd{Argv: c, Options: "stacks=1000"}.Recorded(t)
+		if bare.Stdout != rec.Stdout || bare.Stderr != rec.Stderr || bare.Status != rec.Status {
+			t.Errorf("%v: bare %+v, recorded %+v", c, bare, rec)
+		}
+		if len(folded(t, rec.Trace)) == 0 {
+			t.Errorf("%v: nothing in its profile", c)
+		}
+	}
+}
+
+// TestStacksReexecuted: stacks in a trace do not disturb its re-execution, which takes none.
+func TestStacksReexecuted(t *testing.T) {
+	bin := gcc(t, "waits", "-O2", filepath.Join(top, "tests/progs/waits.c"))
+	c := Cmd{Argv: []string{bin, "wait"}, Options: "stacks=1000"}
+	rec := c.Recorded(t)
+	if n := stacksOf(t, rec.Trace).all(); n == 0 {
+		t.Fatal("no stacks")
+	}
+	c.Reexecuted(t, rec)
+}
