@@ -146,12 +146,9 @@ static void at_end(int status, void *unused)
 	shim_process_over(PROPHET_ExitNormal, status);
 }
 
-__attribute__((constructor(101))) static void boot(int argc, char **argv, char **envp)
+static void start(int argc, char **argv, char **envp)
 {
 	int (*on_exit)(void (*)(int, void *), void *);
-	go_argc = argc;
-	go_argv = argv;
-	go_envp = envp;
 	shim_scope_fix();
 	our_path();
 	if (!preloaded() || getauxval(AT_SECURE) || (needed() && !names_us(shim_getenv(envp, "LD_PRELOAD")))) {
@@ -166,4 +163,32 @@ __attribute__((constructor(101))) static void boot(int argc, char **argv, char *
 	on_exit = (__typeof__(on_exit))shim_find("on_exit", 0);
 	if (on_exit)
 		on_exit(at_end, 0);
+}
+
+/* Constructors of libraries run before ours, and what they ask may be kept for long: an allocator's clock, the seed of a
+ * table. So the first call that reaches us begins the run, once all objects are relocated. What ld.so gives constructors
+ * lies on the stack where the kernel put it. */
+void shim_boot_early(void)
+{
+	static u32 tried;
+	const struct r_debug *d = &_r_debug;
+	u64 **end;
+	u64 *sp;
+	__asm__("" : "+r"(d)); /* see real.c */
+	if (!d || d->r_state != RT_CONSISTENT || tried || sys(SYS_gettid) != sys(SYS_getpid))
+		return;
+	tried = 1; /* also while it is at work */
+	end = shim_find("__libc_stack_end", 0);
+	sp = end ? *end : 0;
+	if (sp && *sp < 1u << 31 && !sp[1 + *sp])
+		start((int)*sp, (char **)(sp + 1), (char **)(sp + 2 + *sp));
+}
+
+__attribute__((constructor(101))) static void boot(int argc, char **argv, char **envp)
+{
+	go_argc = argc;
+	go_argv = argv;
+	go_envp = envp;
+	if (shim_run.state == RUN_NONE)
+		start(argc, argv, envp);
 }

@@ -1,5 +1,6 @@
 /* See channel.h. */
 #include "channel.h"
+#include "serial.h"
 #include <poll.h>
 #include <signal.h>
 
@@ -85,6 +86,65 @@ void shim_channel_await(int fd, short events)
 	shim_re_goes_on(t);
 }
 
+/* What was taken from each channel so far, in this process. */
+static u32 taken[RE_LOOKED];
+
+static void takes(int fd)
+{
+	if (fd >= 0 && fd < RE_LOOKED)
+		__atomic_add_fetch(&taken[fd], 1, __ATOMIC_RELEASE);
+}
+
+#define REST_MS 100
+
+/* Nobody but us will ever do anything: all others wait as well, and have no event while a while passes. */
+static int at_rest(const struct thr *t, u64 *events)
+{
+	const struct replaythread *th = shim_index_threads();
+	u64 sum = 0;
+	u32 i, runs = 0;
+	for (i = 1; i < shim_index->threads; i++) {
+		u32 state = __atomic_load_n(&th[i].state, __ATOMIC_ACQUIRE);
+		sum += __atomic_load_n(&th[i].event, __ATOMIC_RELAXED);
+		if (th[i].uid && i != t->uid && th[i].now && state == PROPHET_TurnRuns)
+			runs += !shim_sleeps(th[i].now);
+	}
+	if (sum == *events)
+		return !runs;
+	*events = sum;
+	return 0;
+}
+
+/* In a serial run the turn says it. Else it is ready now; or it was, as another thread has taken something since this one
+ * last looked; or it was then and now all the rest stands, as a thread in another process has taken what there was. */
+void shim_channel_was_ready(int fd)
+{
+	struct thr *t = shim_self.thr;
+	struct re *re = t->re;
+	int known = fd >= 0 && fd < RE_LOOKED, waits = 0, ms;
+	u64 events = 0;
+	if (re->ex.serial)
+		return;
+	for (ms = 0; !ready(fd, POLLIN, ms ? ms < 20 ? 1 : 10 : 0); ms += ms < 20 ? 1 : 10) {
+		if (known && __atomic_load_n(&taken[fd], __ATOMIC_ACQUIRE) != re->looked[fd])
+			break;
+		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+			shim_re_stop(t, PROPHET_TurnWaits);
+		if (shim_re_detached() || (ms >= REST_MS && at_rest(t, &events)))
+			break;
+		if (ms >= REST_MS)
+			ms = 20;
+		if (!waits)
+			shim_re_waits(t, shim_fd_known(fd));
+		waits = 1;
+		shim_park();
+	}
+	if (known)
+		re->looked[fd] = __atomic_load_n(&taken[fd], __ATOMIC_ACQUIRE);
+	if (waits)
+		shim_re_goes_on(t);
+}
+
 /* Whether what is sent keeps its bounds: one message a call, however long. */
 static int messages(int fd)
 {
@@ -143,6 +203,8 @@ ssize_t shim_channel_read(const struct expect *x, int fd, const struct iovec *v,
 			if (whole || (want && at >= want))
 				break;
 		}
+	if (at)
+		takes(fd);
 	if (kept && x->data)
 		shim_scatter(v, (u64)n, x->data, x->data_len);
 	return kept || !want ? (ssize_t)x->ret : (ssize_t)at;
@@ -202,6 +264,7 @@ u64 shim_channel_count(int fd, u64 value)
 			break;
 		have += more;
 	}
+	takes(fd);
 	if (have > value) {
 		more = have - value;
 		sys(SYS_write, fd, &more, 8);

@@ -43,6 +43,7 @@ HIDDEN ssize_t shim_channel_read(const struct expect *x, int fd, const struct io
 /* As many bytes as were written. msg: with what goes beside the data, or NULL. */
 HIDDEN void shim_channel_write(const struct expect *x, int fd, const struct iovec *v, int n, const struct msghdr *msg, int flags);
 HIDDEN void shim_channel_await(int fd, short events); /* until one of them has come */
+HIDDEN void shim_channel_was_ready(int fd); /* until there is something to read, or was */
 HIDDEN u64 shim_channel_count(int fd, u64 value); /* takes value from an eventfd */
 
 /* The thread waits for another, goes on, pauses between two looks. */

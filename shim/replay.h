@@ -21,6 +21,8 @@
 #include "wrap.h"
 #include <signal.h>
 
+#define RE_LOOKED 1024
+
 struct re {
 	struct replaythread *th;
 	struct expect *x; /* of the call under way; NULL: none, or one that the trace does not have */
@@ -35,6 +37,7 @@ struct re {
 	u32 handlers, busy; /* signals of the trace whose handlers have not returned. busy: a handler may have interrupted us */
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
 	u8 path[256];
+	u32 looked[RE_LOOKED]; /* by descriptor: how much had been taken from a channel when it was last seen ready (channel.c) */
 	struct expects ex;
 };
 

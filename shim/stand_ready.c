@@ -215,7 +215,7 @@ static u64 data_of(int epfd, u64 was, u32 events)
 	if (round)
 		shim_re_goes_on(t);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP) && g.fd >= 0 && shim_channel_inside(g.fd))
-		shim_channel_await(g.fd, POLLIN);
+		shim_channel_was_ready(g.fd);
 	return g.is;
 }
 
@@ -264,7 +264,7 @@ static int polled(const struct expect *x, struct pollfd *fds, u64 n)
 		}
 		fds[i].revents = (short)came;
 		if (came & (POLLIN | POLLHUP) && shim_channel_inside(fds[i].fd))
-			shim_channel_await(fds[i].fd, POLLIN);
+			shim_channel_was_ready(fds[i].fd);
 	}
 	return (int)shim_re_ret(x);
 }
@@ -295,7 +295,7 @@ static void get_set(const u8 **p, const u8 *end, fd_set *set, u32 n, int await)
 		for (k = at; set && k < at + len && k < n; k++) {
 			words[k / 64] |= 1ull << (k % 64);
 			if (await && shim_channel_inside((int)k))
-				shim_channel_await((int)k, POLLIN);
+				shim_channel_was_ready((int)k);
 		}
 		at += len;
 	}

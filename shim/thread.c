@@ -1,5 +1,6 @@
 /* See thread.h. */
 #include "thread.h"
+#include "boot.h"
 #include "chaos.h"
 #include "replay.h"
 #include "pause.h"
@@ -618,6 +619,8 @@ struct thr *shim_ready_slow(u32 cls)
 {
 	struct self *me = &shim_self;
 	struct thr *t;
+	if (unlikely(shim_run.state == RUN_NONE))
+		shim_boot_early();
 	if (shim_run.state != RUN_ON || me->off)
 		return 0;
 	if (unlikely(!shim_wiped->alive))

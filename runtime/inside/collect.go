@@ -489,8 +489,8 @@ func FromTrace(t *trace.Trace, out Outside) (*Plan, error) {
 	return p, nil
 }
 
-// hugePage is what the kernel aligns mappings of a file to, where the file is at least that long and its file system asks
-// for it. An overlay does not ask.
+// hugePage is what the kernel aligns mappings of a file to, where they are at least that long and its file system asks
+// for it. An overlay does not ask. A library is mapped at the length that it has in memory, however short its file.
 const hugePage = 2 << 20
 
 // large finds what is so aligned among what the run had mapped, so that it lies inside where it lay then.
@@ -507,7 +507,7 @@ func large(t *trace.Trace, p *Plan) []string {
 			if err != nil || slices.Contains(p.Work, path.Dir(file)) || slices.ContainsFunc(p.Restore, func(r Restore) bool { return below(file, r.Path) }) {
 				continue
 			}
-			if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Size() >= hugePage {
+			if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && max(uint64(st.Size()), m.Size) >= hugePage {
 				all = append(all, file)
 			}
 		}
