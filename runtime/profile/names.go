@@ -19,14 +19,15 @@ type nameKey struct {
 	pc   uint64
 }
 
-// Names reads the files of the modules that the samples' stacks lie in. It is for one goroutine.
-func (p *Profile) Names() *Names {
+// Names reads the files of the modules that the samples' stacks lie in. It is for one goroutine. prog, when not nil, is told how
+// many modules are done.
+func (p *Profile) Names(prog trace.Progress) *Names {
 	n := &Names{table: symbols.New(), cache: map[nameKey][]symbols.Frame{}}
 	seen := map[*Stack]bool{}
 	for i := range p.Samples {
 		n.want(seen, p.Samples[i].Stack)
 	}
-	n.table.Resolve()
+	n.table.Resolve(prog)
 	return n
 }
 
@@ -41,6 +42,9 @@ func (n *Names) want(seen map[*Stack]bool, s *Stack) {
 		}
 	}
 }
+
+// Notes says which modules' files could not be read, and why.
+func (n *Names) Notes() []string { return n.table.Notes() }
 
 func module(m *trace.Module) symbols.Module {
 	return symbols.Module{Path: m.Path, BuildID: string(m.BuildID)}

@@ -2,7 +2,7 @@ package symbols
 
 import (
 	"cmp"
-	"debug/elf"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -19,21 +19,26 @@ type Module struct {
 // Frame is one function at an address; inlined ones come before those that they are part of.
 type Frame struct {
 	Func   string // for people
-	Linker string // as the linker knows it; "" when it is inlined and nobody says
-	File   string
+	Linker string // as the linker knows it; "" when nobody says
+	File   string // "" when nobody says
 	Line   int
 	Inline bool
 }
 
-// Table finds names. Ask for all addresses with Want first, as each module's files are read once.
+// Table finds names. Ask for all addresses with Want first, then Resolve, then read with At. Want may be called from several
+// goroutines; nothing else may at the same time.
 type Table struct {
+	Dirs []string // where separate files are looked for; those of Debian, unless set
+
 	mu    sync.Mutex
 	wants map[Module]map[uint64][]Frame
-	notes map[Module]string
+	notes []string
 }
 
 // New makes an empty table.
-func New() *Table { return &Table{wants: map[Module]map[uint64][]Frame{}, notes: map[Module]string{}} }
+func New() *Table {
+	return &Table{Dirs: []string{"/usr/lib/debug"}, wants: map[Module]map[uint64][]Frame{}}
+}
 
 // Want asks for an address of a module, relative to where its file says that it is.
 func (t *Table) Want(m Module, addr uint64) {
@@ -52,55 +57,52 @@ func (t *Table) Want(m Module, addr uint64) {
 // At is what is known of an address: nothing when no file tells.
 func (t *Table) At(m Module, addr uint64) []Frame { return t.wants[m][addr] }
 
-// Resolve reads the files of the modules that addresses are wanted of, one after the other.
-func (t *Table) Resolve() {
-	for m, w := range t.wants {
-		if err := resolve(m, w); err != nil {
-			t.notes[m] = err.Error()
+// Notes says what could not be read, module by module.
+func (t *Table) Notes() []string { return t.notes }
+
+// Resolve reads the files of the modules that addresses are wanted of, one after the other, and keeps nothing of them but
+// the answers. prog, when not nil, is told how many of the modules are done.
+func (t *Table) Resolve(prog func(done, all int64)) {
+	mods := slices.SortedFunc(maps.Keys(t.wants), func(a, b Module) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.BuildID, b.BuildID))
+	})
+	for i, m := range mods {
+		if prog != nil {
+			prog(int64(i), int64(len(mods)))
+		}
+		if why := t.resolve(m, t.wants[m]); why != "" {
+			t.notes = append(t.notes, m.Path+": "+why)
 		}
 	}
 }
 
-type symbol struct {
-	at, size uint64
-	name     string
-}
-
-func resolve(m Module, w map[uint64][]Frame) error {
-	f, err := elf.Open(m.Path)
+func (t *Table) resolve(m Module, w map[uint64][]Frame) string {
+	addrs := slices.Sorted(maps.Keys(w))
+	f, err := t.open(m)
 	if err != nil {
-		return err
+		return err.Error()
 	}
-	defer f.Close()
-	var all []symbol
-	for _, read := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
-		list, err := read()
-		if err != nil {
-			continue
-		}
-		for i := range list {
-			if s := &list[i]; elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF {
-				all = append(all, symbol{s.Value, s.Size, s.Name})
+	defer f.close()
+	why := f.lines(addrs, w)
+	f.functions(addrs, w)
+	return why
+}
+
+// Name is a linker's name for people: C++ and Rust names are taken apart, what compilers add to names of copies goes.
+func Name(s string) string {
+	const longest = 4096 // what is longer is no name
+	if len(s) > longest {
+		s = s[:longest]
+	}
+	if strings.HasPrefix(s, "_") || strings.HasPrefix(s, "$") {
+		return demangle.Filter(s, demangle.NoClones, demangle.MaxLength(12))
+	}
+	if i := strings.IndexByte(s, '.'); i > 0 {
+		for _, clone := range []string{".isra.", ".part.", ".constprop.", ".cold", ".lto_priv."} {
+			if strings.HasPrefix(s[i:], clone) {
+				return s[:i]
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b symbol) int { return cmp.Compare(a.at, b.at) })
-	for addr := range w {
-		i, found := slices.BinarySearchFunc(all, addr, func(s symbol, a uint64) int { return cmp.Compare(s.at, a) })
-		if !found {
-			i--
-		}
-		if i >= 0 && addr-all[i].at < max(all[i].size, 1) {
-			w[addr] = []Frame{{Func: Name(all[i].name), Linker: all[i].name}}
-		}
-	}
-	return nil
-}
-
-// Name is a linker's name for people.
-func Name(s string) string {
-	if strings.HasPrefix(s, "_") {
-		return demangle.Filter(s, demangle.NoClones)
-	}
-	return s
+	return strings.TrimSuffix(s, ".abi0") // of Go: the same function, called from assembly
 }

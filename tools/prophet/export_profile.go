@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -22,7 +23,7 @@ var profiled struct {
 
 func profileOf(t *trace.Trace) (*profile.Profile, *profile.Names, *exported, error) {
 	if profiled.of == t {
-		return profiled.p, profiled.names, left(profiled.p), nil
+		return profiled.p, profiled.names, left(profiled.p, profiled.names), nil
 	}
 	bar := term.NewProgress("reading " + t.Path)
 	p, err := profile.Of(t, runtime.GOMAXPROCS(0), bar.Set)
@@ -31,15 +32,22 @@ func profileOf(t *trace.Trace) (*profile.Profile, *profile.Names, *exported, err
 		return nil, nil, nil, err
 	}
 	bar = term.NewProgress("finding names")
-	names := p.Names()
+	names := p.Names(bar.Set)
 	bar.Done()
 	profiled.of, profiled.p, profiled.names = t, p, names
-	return p, names, left(p), nil
+	return p, names, left(p, names), nil
 }
 
 // left is what a profile left out.
-func left(p *profile.Profile) *exported {
-	e := &exported{damage: p.Damage, damaged: p.Damaged, notes: p.Notes}
+func left(p *profile.Profile, names *profile.Names) *exported {
+	e := &exported{damage: p.Damage, damaged: p.Damaged, notes: slices.Clone(p.Notes)}
+	for i, n := range names.Notes() {
+		if i == 5 {
+			e.notes = append(e.notes, fmt.Sprintf("and the names of %d other modules are missing", len(names.Notes())-i))
+			break
+		}
+		e.notes = append(e.notes, n)
+	}
 	if p.Stacks == 0 {
 		e.notes = append(e.notes, "no stacks were taken in this run: all is by call site")
 	}
