@@ -22,10 +22,18 @@ type nameKey struct {
 // Names reads the files of the modules that the samples' stacks lie in. It is for one goroutine. prog, when not nil, is told how
 // many modules are done.
 func (p *Profile) Names(prog trace.Progress) *Names {
-	n := &Names{table: symbols.New(), cache: map[nameKey][]symbols.Frame{}}
-	seen := map[*Stack]bool{}
+	all := make([]*Stack, len(p.Samples))
 	for i := range p.Samples {
-		n.want(seen, p.Samples[i].Stack)
+		all[i] = p.Samples[i].Stack
+	}
+	return namesOf(all, prog)
+}
+
+func namesOf(all []*Stack, prog trace.Progress) *Names {
+	n := &Names{table: symbols.New(), cache: map[nameKey][]symbols.Frame{}}
+	seen := map[*Stack]bool{nil: true}
+	for _, s := range all {
+		n.want(seen, s)
 	}
 	n.table.Resolve(prog)
 	return n

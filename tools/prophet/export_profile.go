@@ -23,7 +23,7 @@ var profiled struct {
 
 func profileOf(t *trace.Trace) (*profile.Profile, *profile.Names, *exported, error) {
 	if profiled.of == t {
-		return profiled.p, profiled.names, left(profiled.p, profiled.names), nil
+		return profiled.p, profiled.names, leftOf(profiled.p, profiled.names), nil
 	}
 	bar := term.NewProgress("reading " + t.Path)
 	p, err := profile.Of(t, runtime.GOMAXPROCS(0), bar.Set)
@@ -35,12 +35,37 @@ func profileOf(t *trace.Trace) (*profile.Profile, *profile.Names, *exported, err
 	names := p.Names(bar.Set)
 	bar.Done()
 	profiled.of, profiled.p, profiled.names = t, p, names
-	return p, names, left(p, names), nil
+	return p, names, leftOf(p, names), nil
 }
 
-// left is what a profile left out.
-func left(p *profile.Profile, names *profile.Names) *exported {
+// leftOf is what a profile left out.
+func leftOf(p *profile.Profile, names *profile.Names) *exported {
 	e := &exported{damage: p.Damage, damaged: p.Damaged, notes: slices.Clone(p.Notes)}
+	e.unnamed(names)
+	if p.Stacks == 0 {
+		e.notes = append(e.notes, "no stacks were taken in this run: all is by call site")
+	}
+	return e
+}
+
+// foldedWaits writes chains of waits.
+func foldedWaits(t *trace.Trace, out string) (*exported, error) {
+	bar := term.NewProgress("reading " + t.Path)
+	w, err := profile.WaitsOf(t, bar.Set)
+	bar.Done()
+	if err != nil {
+		return nil, err
+	}
+	bar = term.NewProgress("finding names")
+	names := w.Names(bar.Set)
+	bar.Done()
+	e := &exported{damage: w.Damage, damaged: w.Damaged, notes: w.Notes}
+	e.unnamed(names)
+	return e, toFile(out, false, func(f io.Writer) error { return w.Folded(f, names) })
+}
+
+// unnamed notes which modules have no names, and why.
+func (e *exported) unnamed(names *profile.Names) {
 	for i, n := range names.Notes() {
 		if i == 5 {
 			e.notes = append(e.notes, fmt.Sprintf("and the names of %d other modules are missing", len(names.Notes())-i))
@@ -48,10 +73,6 @@ func left(p *profile.Profile, names *profile.Names) *exported {
 		}
 		e.notes = append(e.notes, n)
 	}
-	if p.Stacks == 0 {
-		e.notes = append(e.notes, "no stacks were taken in this run: all is by call site")
-	}
-	return e
 }
 
 func pprofFormat() *exportFormat {
@@ -71,11 +92,19 @@ func pprofFormat() *exportFormat {
 
 func foldedFormat() *exportFormat {
 	var names []string
+	var chains bool
 	return &exportFormat{flag: "folded", what: "FILE", help: "write where time went, by stack, as flamegraph.pl reads it, in ns",
 		more: func(f *pflag.FlagSet) {
 			f.StringSliceVar(&names, "type", nil, "with --folded: only time of these types ("+strings.Join(profile.TypeNames(), ", ")+"; default all but lock_hold, which overlaps)")
+			f.BoolVar(&chains, "wait-for", false, "with --folded: waits for locks, conditions and the like alone, each with the stack of who held what it waits for")
 		},
 		write: func(t *trace.Trace, out string) (*exported, error) {
+			if chains {
+				if names != nil {
+					return nil, usage("--type does not go with --wait-for")
+				}
+				return foldedWaits(t, out)
+			}
 			types := []profile.Type{profile.CPU, profile.LockWait, profile.Disk, profile.Network, profile.Sleep}
 			if names != nil {
 				types = nil
