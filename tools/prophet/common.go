@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 	"prophet/runtime/recovery"
 	"prophet/runtime/term"
 	"prophet/runtime/trace"
+	"prophet/runtime/words"
 )
 
 // open opens a trace for a command: completed if it has ended, as far as it is if it is live.
@@ -60,52 +60,13 @@ func parseTime(s string) (int64, error) {
 	return int64(d), nil
 }
 
-func bytesText(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 10<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 10<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
+func bytesText(n int64) string { return words.Bytes(n) }
 
-func nsText(ns int64) string {
-	switch {
-	case ns >= 1e9:
-		return fmt.Sprintf("%.3f s", float64(ns)/1e9)
-	case ns >= 1e6:
-		return fmt.Sprintf("%.3f ms", float64(ns)/1e6)
-	case ns >= 1e3:
-		return fmt.Sprintf("%.1f us", float64(ns)/1e3)
-	}
-	return fmt.Sprintf("%d ns", ns)
-}
+func nsText(ns int64) string { return words.Duration(ns) }
 
-// grouped is a number with its thousands apart.
-func grouped[T ~int | ~int64 | ~uint64](n T) string {
-	s := strconv.FormatInt(int64(n), 10)
-	var b strings.Builder
-	for i, c := range s {
-		if i > 0 && (len(s)-i)%3 == 0 && s[i-1] != '-' {
-			b.WriteByte(',')
-		}
-		b.WriteRune(c)
-	}
-	return b.String()
-}
+func grouped[T ~int | ~int64 | ~uint64](n T) string { return words.Grouped(n) }
 
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	if strings.HasSuffix(one, "s") {
-		one += "e"
-	}
-	return grouped(n) + " " + one + "s"
-}
+func plural(n int, one string) string { return words.Plural(n, one) }
 
 // sayDamage prints damage, at most a screenful.
 func sayDamage(list []error, n int) {
