@@ -202,6 +202,9 @@ func (c *collector) calls(r *Report) {
 		}
 		x := Call{Call: s.info.name, On: fdKindNames[s.on], Group: s.group.String(), Class: "unknown", N: s.n, Failed: s.failed, Timed: s.hist.N,
 			NS: int64(s.hist.Sum), P50: s.hist.Quantile(.5), P90: s.hist.Quantile(.9), P99: s.hist.Quantile(.99), MaxNS: s.hist.Max, hist: &s.hist}
+		if s.parts != nil {
+			x.inflation = s.parts.inflation()
+		}
 		if s.info.row != nil {
 			x.Class = s.info.row.Class.String()
 		}

@@ -87,6 +87,7 @@ type stat struct {
 	n      uint64
 	failed uint64
 	hist   Hist
+	parts  *blocks
 }
 
 func (s *stat) title() string {
@@ -291,6 +292,10 @@ func (c *collector) took(x *thread, r *trace.Record, in *callInfo, st *stat, tgt
 	c.timed++
 	x.time[g] += ticks
 	st.hist.Add(uint64(c.ns(ticks)))
+	if st.parts == nil {
+		st.parts = &blocks{}
+	}
+	st.parts.add(int(c.offset(r.Begin)/c.wide*uint64(len(blocks{}))/overviewSteps), uint64(c.ns(ticks)))
 	from, to := c.offset(r.Begin), c.offset(r.End)
 	spread(c.over[int(g)*overviewSteps:int(g+1)*overviewSteps], from, to, c.wide)
 	if x.lane >= 0 {

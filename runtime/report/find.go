@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"prophet/cabi"
 	"prophet/runtime/trace"
@@ -69,7 +70,7 @@ func (c *collector) find(r *Report) {
 func (c *collector) findLock(r *Report, say func(string, ...any)) {
 	for i := range r.Locks {
 		l := &r.Locks[i]
-		if l.Kind == "cond" || l.Kind == "barrier" || l.NS*50 < r.Run.NS {
+		if l.Kind == "cond" || l.Kind == "barrier" || l.Kind == "sem" || l.Kind == "semset" || l.NS*50 < r.Run.NS {
 			continue
 		}
 		holder := ""
@@ -106,6 +107,9 @@ func (c *collector) warn(r *Report) {
 	}
 	if c.o.Live {
 		say("The run is still going on; it is shown as far as it is.")
+	}
+	if x := c.t.Meta.Scrubbed; x != nil && len(x.Removed) > 0 {
+		say("Before it was shared, these were taken out of the trace: %s. Names in their place tell what is the same, not what it was.", clean(strings.Join(x.Removed, ", ")))
 	}
 	if s.Recovered {
 		say("Processes were killed before they could write all of their events; the rest was recovered from memory.")

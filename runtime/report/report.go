@@ -175,7 +175,9 @@ type Call struct {
 	P99     uint64   `json:"p99_ns"`
 	MaxNS   uint64   `json:"max_ns"`
 	Buckets []Bucket `json:"buckets"`
-	hist    *Hist
+
+	hist      *Hist
+	inflation float64 // see blocks
 }
 
 // File is what went through a file, or through connections of one kind.

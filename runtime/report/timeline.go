@@ -129,7 +129,8 @@ func share(ticks, width uint64) byte {
 func (c *collector) encode() *Timeline {
 	c.pick.cut()
 	list := c.pick.list
-	t := &Timeline{NS: c.ns(c.end - c.start), Bins: c.bins, Slices: len(list), Overview: overviewSteps, Counters: counterNames, Labels: []string{""}}
+	t := &Timeline{NS: c.ns(c.end - c.start), Bins: c.bins, Slices: len(list), Overview: overviewSteps, Counters: counterNames,
+		Lanes: []Lane{}, Names: []string{}, GroupsOf: []int{}, Labels: []string{""}}
 	slices.SortFunc(list, func(a, b slice) int {
 		return cmp.Or(cmp.Compare(a.lane, b.lane), cmp.Compare(a.begin, b.begin), cmp.Compare(a.ticks, b.ticks))
 	})

@@ -57,6 +57,7 @@ func root() *cobra.Command {
 	})
 	c.AddCommand(recordCmd(), infoCmd(), dumpCmd(), verifyCmd(), packCmd(), unpackCmd(), scrubCmd(), callsCmd(), recoverCmd(), flightCmd(), levelCmd(), ctlCmd(), exportCmd())
 	c.AddCommand(calibrateCmd()) // for predictions
+	c.AddCommand(reportCmd(), diffCmd())
 	return c
 }
 

@@ -32,11 +32,18 @@ var (
 	predictJS string
 	//go:embed report.js
 	reportJS string
+	//go:embed diff.js
+	diffJS string
 	//go:embed report.html
 	reportHTML string
+	//go:embed diff.html
+	diffHTML string
 )
 
-var reportBody = template.Must(template.New("report").Funcs(funcs).Parse(reportHTML))
+var (
+	reportBody = template.Must(template.New("report").Funcs(funcs).Parse(reportHTML))
+	diffBody   = template.Must(template.New("diff").Funcs(funcs).Parse(diffHTML))
+)
 
 // block is data in the page: compressed, in letters that mean nothing to HTML.
 type block struct {
@@ -59,6 +66,19 @@ func Write(w io.Writer, r *report.Report) error {
 		blocks = append(blocks, block{"lines", r.Timeline.Data})
 	}
 	return write(w, r.Run.Command, body.String(), blocks, baseJS, tableJS, timelineJS, predictJS, reportJS)
+}
+
+// WriteDiff writes the page of what differs between two sides.
+func WriteDiff(w io.Writer, d *report.Diff) error {
+	var body bytes.Buffer
+	if err := diffBody.Execute(&body, d); err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	model, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	return write(w, d.A.Command+" against "+d.B.Command, body.String(), []block{{"model", model}}, baseJS, tableJS, diffJS)
 }
 
 // write puts a page together. The policy names what may run by its hash, so nothing else does.

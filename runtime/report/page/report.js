@@ -95,7 +95,7 @@ function slow(r, line) {
 
 function calls(r) {
 	const axis = decades(r.calls.map(c => c.buckets));
-	$("calls-slot").append(table({caption: "How long calls took", rows: r.calls, thing: "kind of call", step: 12, filter: "Find", text: c => c.call + " " + (c.on || "") + " " + c.class, by: 2,
+	$("calls-slot").append(table({caption: "How long calls took", rows: r.calls, thing: "kind", step: 12, filter: "Find", text: c => c.call + " " + (c.on || "") + " " + c.class, by: 2,
 		columns: [
 			{name: "Call", of: c => c.call, show: c => c.call + (c.on ? " (" + c.on + ")" : "")},
 			{name: "Count", n: true, of: c => c.count, show: c => grouped(c.count)},

@@ -67,7 +67,7 @@ function table(o) {
 		for (const tr of body.rows) if (tr.row === r) tr.querySelector("button").focus();
 	}
 	const after = el("div", {class: "after"}, status, more);
-	const all = el("div", {}, tools.childElementCount ? tools : null, el("div", {class: "wide", role: "region", "aria-label": o.caption, tabindex: "0"}, view), after);
+	const all = el("div", {}, tools.childElementCount ? tools : null, el("div", {class: "wide", role: "region", "aria-label": "Table: " + o.caption, tabindex: "0"}, view), after);
 	all.refill = rows => { o.rows = rows; shown = step; fill(); };
 	fill();
 	return all;
@@ -76,7 +76,7 @@ function table(o) {
 // simple is a small table that does not change.
 function simple(caption, columns, rows) {
 	if (!rows.length) return el("p", {class: "none"}, "Nothing.");
-	return el("div", {class: "wide", tabindex: "0", role: "region", "aria-label": caption}, el("table", {}, el("caption", {class: "sr"}, caption),
+	return el("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "Table: " + caption}, el("table", {}, el("caption", {class: "sr"}, caption),
 		el("thead", {}, el("tr", {}, columns.map(c => el("th", {scope: "col", class: c.n ? "n" : null}, c.name)))),
 		el("tbody", {}, rows.map(r => el("tr", {}, columns.map(c => el("td", {class: [c.n ? "n" : "", c.cls || ""].join(" ").trim() || null}, c.show(r))))))));
 }
@@ -118,7 +118,7 @@ function histogram(lists, label) {
 	for (let d = from; d <= to; d++) {
 		const x = left + (w - left - 14) * (d - from) / (to - from);
 		s.append(svg("line", {x1: x, x2: x, y1: 8, y2: base, class: "axis"}));
-		if (d < to || to - from < 9) { const t = svg("text", {x, y: h - 7, "text-anchor": "middle"}); t.textContent = tens[d] || ""; s.append(t); }
+		if (d < to || to - from < 9) { const t = svg("text", {x, y: h - 7, "text-anchor": d === to ? "end" : "middle"}); t.textContent = tens[d] || ""; s.append(t); }
 	}
 	const t = svg("text", {x: left - 5, y: 14, "text-anchor": "end"});
 	t.textContent = percent(top);

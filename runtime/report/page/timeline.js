@@ -63,7 +63,7 @@ function timeline(t, slot) {
 	const tools = el("div", {class: "tools"},
 		el("div", {class: "buttons", role: "group", "aria-label": "Zoom and move"},
 			button("+", "Zoom in", () => zoom(.5)), button("−", "Zoom out", () => zoom(2)),
-			button("←", "Earlier", () => move(-.3)), button("→", "Later", () => move(.3)), button("All", "Show the whole run", () => set(0, run))),
+			button("←", "Earlier", () => move(-.3)), button("→", "Later", () => move(.3)), button("All", "All: show the whole run", () => set(0, run))),
 		el("div", {class: "field"}, el("label", {for: "find"}, "Find"), el("input", {type: "search", id: "find", placeholder: "call, file, lock or thread", oninput: e => { words = e.target.value.trim().toLowerCase(); search(); }})));
 	const checks = el("div", {class: "tools", role: "group", "aria-label": "What is drawn"}, groupNames.map(g => {
 		const c = el("input", {type: "checkbox", checked: true, onchange: e => { e.target.checked ? hidden.delete(g) : hidden.add(g); draw(); list(); }});
