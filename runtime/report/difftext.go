@@ -106,8 +106,12 @@ func (e *textWriter) calls(list []CallChange) {
 		if q == nil {
 			q = c.CallQ
 		}
-		e.line("  %s %12s %12s %9s %8s  %s, %s to %s calls; one of B takes longer with chance %.0f%%", pad(name, 30), e.latency(c.A, c.BucketsA), e.latency(c.B, c.BucketsB),
-			callText(c), qText(q), verdictWords[c.Verdict], words.Grouped(c.ACount), words.Grouped(c.BCount), 100*c.Chance)
+		chance := ""
+		if len(c.BucketsA) > 0 && len(c.BucketsB) > 0 {
+			chance = fmt.Sprintf("; one of B takes longer with chance %.0f%%", 100*c.Chance)
+		}
+		e.line("  %s %12s %12s %9s %8s  %s, %s to %s calls%s", pad(name, 30), e.latency(c.A, c.BucketsA), e.latency(c.B, c.BucketsB),
+			callText(c), qText(q), verdictWords[c.Verdict], words.Grouped(c.ACount), words.Grouped(c.BCount), chance)
 	}
 }
 

@@ -22,8 +22,9 @@ static void *other(void *name)
 int main(void)
 {
 	static const char *names[] = {
-		"a<img src=x onerror=pwned=1>", "<script>pwned=2<\\script>", "c\"'><svg onload=pwned=3>", "d\x1b]0;title\x07\x1b[31mred", "e\xe2\x80\xaetxt.exe",
-		"f\nsecond line\r\ttab", "g\xff\xfe not UTF-8", "h{{.}}${pwned=4}`", "i'; drop table events; --", "j&lt;b&gt;&#x3c;", "k\xe2\x80\xa8line", "]]>--><!--",
+	    "a<img src=x onerror=pwned=1>", "<script>pwned=2<\\script>", "c\"'><svg onload=pwned=3>", "d\x1b]0;title\x07\x1b[31mred",
+	    "e\xe2\x80\xaetxt.exe",	    "f\nsecond line\r\ttab",	 "g\xff\xfe not UTF-8",	      "h{{.}}${pwned=4}`",
+	    "i'; drop table events; --",    "j&lt;b&gt;&#x3c;",		 "k\xe2\x80\xa8line",	      "]]>--><!--",
 	};
 	int made = 0;
 	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
@@ -46,7 +47,7 @@ int main(void)
 	pthread_mutex_unlock(&lock);
 	pthread_join(th, 0);
 	int s = socket(AF_UNIX, SOCK_STREAM, 0);
-	struct sockaddr_un a = { .sun_family = AF_UNIX, .sun_path = "no-such<img src=x onerror=pwned=6>" };
+	struct sockaddr_un a = {.sun_family = AF_UNIX, .sun_path = "no-such<img src=x onerror=pwned=6>"};
 	connect(s, (struct sockaddr *)&a, sizeof a);
 	printf("%d\n", made);
 	return 0;

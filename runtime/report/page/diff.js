@@ -75,7 +75,7 @@ function latencies(d) {
 			{name: "99% B", n: true, of: c => c.b_p99_ns, show: c => c.b_buckets.length ? dur(c.b_p99_ns) : "–"},
 			{name: "Calls A", n: true, of: c => c.a_count, show: c => grouped(c.a_count)},
 			{name: "Calls B", n: true, of: c => c.b_count, show: c => grouped(c.b_count)},
-			{name: "B longer", n: true, of: c => c.chance_b_longer, show: c => percent(c.chance_b_longer), title: "chance that a call of B takes longer than one of A; 50%: no difference"},
+			{name: "B longer", n: true, of: c => c.chance_b_longer, show: c => c.a_buckets.length && c.b_buckets.length ? percent(c.chance_b_longer) : "–", title: "chance that a call of B takes longer than one of A; 50%: no difference"},
 			{name: "q", n: true, of: c => q(c) == null ? 2 : q(c), show: c => qText(q(c)), title: "corrected for how many kinds are compared"},
 			{name: "Verdict", of: c => c.verdict, show: c => badge(c.verdict, words)}],
 		detail: c => el("figure", {}, el("h3", {}, el("span", {class: "side a"}, "A"), " and ", el("span", {class: "side b"}, "B"), ", shares of each side's calls"),
