@@ -181,13 +181,14 @@ func Parse(b []byte) (*Machine, error) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		return nil, fmt.Errorf("a calibration: %w", err)
 	}
-	if err := m.check(); err != nil {
+	if err := m.Check(); err != nil {
 		return nil, fmt.Errorf("a calibration: %w", err)
 	}
 	return &m, nil
 }
 
-func (m *Machine) check() error {
+// Check says what is wrong with a machine that came from elsewhere.
+func (m *Machine) Check() error {
 	if m.Version < 1 || m.Version > Version {
 		return fmt.Errorf("version %d; this program knows up to %d", m.Version, Version)
 	}
