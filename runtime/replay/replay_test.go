@@ -277,6 +277,28 @@ func golden(t *testing.T, name, text string) {
 	}
 }
 
+// A process that ends keeps its last thread until the kernel has taken its memory down: where nobody else could do anything
+// that was taken for a world that stands, on a machine with little time for it.
+func TestWatchdogLetsProcessesEnd(t *testing.T) {
+	s := &State{Threads: []cabi.ReplayThread{{}, {UID: 1, State: cabi.TurnOver}, {UID: 2, State: cabi.TurnEnd}}}
+	look := func(cpu map[uint32]time.Duration, after time.Duration) Verdict {
+		w := Watchdog{Idle: 3 * time.Second, Spin: 10 * time.Second}
+		now := time.Unix(1000, 0)
+		w.Look(now, s, Sample{CPU: cpu}, nil)
+		return w.Look(now.Add(after), s, Sample{CPU: cpu}, nil)
+	}
+	ending, gone := map[uint32]time.Duration{1: 0, 2: 0}, map[uint32]time.Duration{2: 0}
+	if v := look(ending, time.Second); v != Goes {
+		t.Errorf("while it ends: %v", v)
+	}
+	if v := look(ending, 4*time.Second); v != Stands {
+		t.Errorf("when it does not: %v", v)
+	}
+	if v := look(gone, time.Second); v != Stands {
+		t.Errorf("when it is gone: %v", v)
+	}
+}
+
 // TestWatchdog drives it through worlds that stand, spin, compute and sleep.
 func TestWatchdog(t *testing.T) {
 	type step struct {

@@ -61,7 +61,7 @@ func (w *Watchdog) Look(now time.Time, s *State, x Sample, gap func(uid uint32) 
 		if st.State == cabi.TurnWaits {
 			waits = true
 		}
-		if st.State != cabi.TurnRuns {
+		if st.State != cabi.TurnRuns && st.State != cabi.TurnOver { // whose routine is over, or whose process, may have much to take down
 			continue
 		}
 		cpu, there := x.CPU[st.UID]
@@ -71,6 +71,9 @@ func (w *Watchdog) Look(now time.Time, s *State, x Sample, gap func(uid uint32) 
 		alive = true
 		if cpu-w.last.CPU[st.UID] > now.Sub(w.idle)/asleep {
 			busy = true
+		}
+		if st.State == cabi.TurnOver {
+			continue
 		}
 		if used := cpu - w.first.CPU[st.UID]; used > w.Spin && used > 10*gap(st.UID) {
 			w.UID = st.UID
