@@ -177,3 +177,19 @@ func TestMemcachedAlone(t *testing.T) {
 	}, func(_ string, p *os.Process) error { return p.Signal(syscall.SIGTERM) })
 	alone(t, 5, trace, "", argv...)
 }
+
+// TestX264Serial re-executes x264, whose workers read their pool's exit flag without its lock.
+func TestX264Serial(t *testing.T) {
+	in := make([]byte, 12*152064)
+	r := rand.New(rand.NewPCG(1, 0))
+	for i := range in {
+		in[i] = byte(r.Uint32())
+	}
+	cmd := Cmd{Argv: []string{"/usr/bin/x264", "--quiet", "--threads", "3", "--no-progress", "--input-res", "352x288", "--fps", "25", "--demuxer", "raw", "--preset", "fast", "--muxer", "raw", "-o", "-", "in.yuv"}, Options: "serial",
+		Setup: func(dir string) error { return os.WriteFile(filepath.Join(dir, "in.yuv"), in, 0o644) }}
+	rec := cmd.Recorded(t)
+	if rec.Status != "exit status 0" || len(rec.Stdout) < 10000 {
+		t.Fatalf("%s: %d bytes: %s", rec.Status, len(rec.Stdout), clip(rec.Stderr))
+	}
+	again(t, cmd, rec, 3)
+}
