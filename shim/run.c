@@ -371,8 +371,7 @@ static void flight_land(void)
 	}
 }
 
-/* The file of this run in the per-user directory that ends in `suffix`. */
-static const char *shm_file(char *buf, u32 cap, const char *suffix)
+const char *shim_shm_file(char *buf, u32 cap, const char *suffix)
 {
 	struct text t;
 	shim_text(&t, buf, cap);
@@ -383,10 +382,10 @@ static const char *shm_file(char *buf, u32 cap, const char *suffix)
 
 void shim_run_left(void)
 {
-	static const char *const suffixes[] = {".rings", ".dir", ".flight"};
+	static const char *const suffixes[] = {".rings", ".flight", ".dir"}; /* the last says whose a .control is, which stays until a command has completed the trace */
 	char path[300];
 	u64 mask;
-	u32 i, n = shim_ctl.flight ? 3 : 2, *own = owners(), end = shim_ctl.slotsend, last = shim_run.pid;
+	u32 i, n = shim_run.apart ? 2 : 3, *own = owners(), end = shim_ctl.slotsend, last = shim_run.pid;
 	if (rings.fd < 0)
 		return;
 	if (__atomic_load_n(&shim_ctl.live, __ATOMIC_ACQUIRE)) {
@@ -404,7 +403,7 @@ void shim_run_left(void)
 	if (shim_ctl.flight)
 		flight_land();
 	for (i = 0; i < n; i++)
-		sys(SYS_unlinkat, AT_FDCWD, shm_file(path, sizeof path, suffixes[i]), 0);
+		sys(SYS_unlinkat, AT_FDCWD, shim_shm_file(path, sizeof path, suffixes[i]), 0);
 	shim_unblock(&mask);
 }
 
@@ -504,6 +503,18 @@ void shim_io_counts(u64 *rchar, u64 *wchar)
 	*wchar = number_after(b, "wchar: ");
 }
 
+long shim_control_open(u64 tag)
+{
+	char path[4200];
+	struct text t;
+	long fd = sys(SYS_openat, AT_FDCWD, shim_in_dir(&t, path, sizeof path, "control"), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+	if (fd == -ELOOP && (shim_run.shm[0] || shim_shm_name(tag) == 0)) {
+		fd = sys(SYS_openat, AT_FDCWD, shim_shm_file(path, sizeof path, ".control"), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+		shim_run.apart = fd >= 0;
+	}
+	return fd;
+}
+
 int shim_control_map(int fd)
 {
 	long p = sys(SYS_mmap, control_room, PROPHET_ControlRoom, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
@@ -527,26 +538,32 @@ static int shm_dir(struct text *t)
 	return S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 077) ? 0 : -EPERM;
 }
 
+int shim_shm_name(u64 tag)
+{
+	struct text t;
+	int r = shm_dir(&t);
+	shim_put(&t, "/");
+	shim_putx(&t, tag, 16);
+	return r;
+}
+
 /* `.dir` links to the trace, so that what a killed run left can be told from what a live one needs. */
 void shim_rings_open(int create)
 {
-	struct text t;
 	char path[300];
 	long fd;
 	rings.fd = -1;
-	if (shm_dir(&t))
+	if (shim_shm_name(shim_ctl.tag))
 		return;
-	shim_put(&t, "/");
-	shim_putx(&t, shim_ctl.tag, 16);
-	fd = sys(SYS_openat, AT_FDCWD, shm_file(path, sizeof path, ".rings"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = sys(SYS_openat, AT_FDCWD, shim_shm_file(path, sizeof path, ".rings"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
 	keep(&rings, (int)fd);
 	if (create)
-		sys(SYS_symlinkat, shim_run.dir, AT_FDCWD, shm_file(path, sizeof path, ".dir"));
+		sys(SYS_symlinkat, shim_run.dir, AT_FDCWD, shim_shm_file(path, sizeof path, ".dir"));
 	if (!shim_ctl.flight)
 		return;
-	fd = sys(SYS_openat, AT_FDCWD, shm_file(path, sizeof path, ".flight"), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
+	fd = sys(SYS_openat, AT_FDCWD, shim_shm_file(path, sizeof path, ".flight"), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
 	if (fd >= 0) {
 		long p = sys(SYS_fallocate, fd, 0, 0, shim_ctl.flight);
 		if (p == 0)
@@ -562,8 +579,6 @@ void shim_rings_open(int create)
 
 int shim_room(u32 part)
 {
-	char path[512];
-	struct text t;
 	struct rlimit lim;
 	u64 tag = 0, low, end;
 	long fd, r;
@@ -571,7 +586,7 @@ int shim_room(u32 part)
 		return 1;
 	low = part == PROPHET_RoomOwners ? PROPHET_OwnersAt + PROPHET_OwnersFirst * 4 : part == PROPHET_RoomKnown ? PROPHET_KnownAt : PROPHET_ControlSize;
 	end = part == PROPHET_RoomOwners ? PROPHET_KnownAt : part == PROPHET_RoomKnown ? PROPHET_ControlSize : PROPHET_ControlRoom;
-	fd = sys(SYS_openat, AT_FDCWD, shim_in_dir(&t, path, sizeof path, "control"), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+	fd = shim_control_open(shim_ctl.tag);
 	if (fd < 0)
 		return 0;
 	/* Growing past RLIMIT_FSIZE would kill the program with SIGXFSZ, touching what is not there with SIGBUS. */

@@ -28,6 +28,7 @@ struct run {
 	char **envp;
 	const char *lib; /* where we are, for children */
 	/* In this order, as what most runs need of them is then on one page. */
+	int apart; /* 1: the file control lies with the rings */
 	char shm[256];
 	char exe[2048]; /* what /proc/self/exe led to when this program began; as much as fits */
 	char dir[4096];

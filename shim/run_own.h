@@ -19,6 +19,9 @@ HIDDEN int shim_same_file(const struct ours *o);
 HIDDEN const char *shim_in_dir(struct text *t, char *buf, u32 cap, const char *name); /* a path in the trace */
 HIDDEN int shim_stream_open(void);
 HIDDEN void shim_rings_open(int create);
+HIDDEN int shim_shm_name(u64 tag); /* where the run's files in shared memory are, shim_run.shm; 0 when that is ours and private */
+HIDDEN const char *shim_shm_file(char *buf, u32 cap, const char *suffix); /* the one that ends so */
+HIDDEN long shim_control_open(u64 tag); /* the file control of shim_run.dir, wherever it lies */
 HIDDEN int shim_control_map(int fd);
 HIDDEN void shim_say_where(void); /* remembers what standard error is at the start */
 HIDDEN void shim_take_back(u64 set);

@@ -84,7 +84,7 @@ func Recover(dir string, o Options) (*Report, error) {
 
 // removeShared removes what a run that has ended has in shared memory.
 func removeShared(c *shm.Control) (errs []error) {
-	for _, name := range []string{shm.RingsName(c.Tag()), shm.FlightName(c.Tag()), shm.LinkName(c.Tag())} {
+	for _, name := range []string{shm.RingsName(c.Tag()), shm.FlightName(c.Tag()), shm.LinkName(c.Tag()), shm.ApartName(c.Tag())} {
 		if err := os.Remove(filepath.Join(shm.Dir(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -405,7 +405,7 @@ func Sweep() (removed []string, err error) {
 	var used map[string]bool
 	for _, e := range list {
 		tag, ext, _ := strings.Cut(e.Name(), ".")
-		if len(tag) != 16 || ext != "rings" && ext != "flight" && ext != "dir" {
+		if len(tag) != 16 || ext != "rings" && ext != "flight" && ext != "dir" && ext != "control" {
 			continue
 		}
 		if used == nil {

@@ -34,7 +34,7 @@ func Mapped(dir string) bool {
 		return false
 	}
 	found := false
-	line := " " + filepath.Join(want, "control") + "\n"
+	line := " " + controlPath(want) + "\n"
 	eachMaps(func(_, maps string) bool {
 		found = strings.Contains(maps, line)
 		return !found
@@ -82,7 +82,15 @@ func TraceOfPID(pid int) (string, error) {
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSuffix(line, "\n")
 		i := strings.IndexByte(line, '/')
-		if i < 0 || !strings.HasSuffix(line, "/control") || !strings.Contains(line[:i], " rw-s ") {
+		if i < 0 || !strings.Contains(line[:i], " rw-s ") {
+			continue
+		}
+		if m := apart.FindStringSubmatch(line[i:]); m != nil {
+			if dir, _ := TraceOf(m[1]); dir != "" {
+				return dir, nil
+			}
+		}
+		if !strings.HasSuffix(line, "/control") {
 			continue
 		}
 		dir := filepath.Dir(line[i:])

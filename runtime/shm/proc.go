@@ -3,7 +3,6 @@ package shm
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -105,7 +104,7 @@ func WorldOf(dir string) *World {
 	if err != nil {
 		return nil
 	}
-	line := " " + filepath.Join(want, "control") + "\n"
+	line := " " + controlPath(want) + "\n"
 	var w *World
 	eachMaps(func(pid string, maps string) bool {
 		if !strings.Contains(maps, line) {

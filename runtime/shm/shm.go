@@ -2,7 +2,8 @@
 // with mapping calls. What it maps may be written by live processes at any time, and by anybody once they are dead:
 // every number read from it is checked before it is used, and copied first where it is used twice.
 //
-//	Control   the file `control` of a trace directory: level, owners of slots, clock
+//	Control   the file `control` of a trace directory: level, owners of slots, clock. Where files are copied on writing it is a
+//	          link to <tag>.control beside the rings
 //	Rings     /dev/shm/prophet-<euid>/<tag>.rings: a slot a thread; slot i at i*cabi.SlotSize
 //	Flight    /dev/shm/prophet-<euid>/<tag>.flight: the last chunks of a run that keeps only its last part
 //
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync/atomic"
 	"unsafe"
 
@@ -40,7 +42,7 @@ type Control struct {
 
 // OpenControl maps the control file of a trace directory.
 func OpenControl(dir string) (*Control, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "control"), os.O_RDWR|unix.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(controlPath(dir), os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNoControl
 	}
@@ -58,6 +60,18 @@ func OpenControl(dir string) (*Control, error) {
 		return nil, fmt.Errorf("control: not a control file of format %d (magic %#x, format %d)", cabi.FormatVersion, magic, version)
 	}
 	return c, nil
+}
+
+// apart is what a link named control may point to: the same file of any user. What lies there is checked as any other.
+var apart = regexp.MustCompile(`^/dev/shm/prophet-[0-9]{1,10}/([0-9a-f]{16})\.control$`)
+
+// controlPath is where the control file of a trace directory lies.
+func controlPath(dir string) string {
+	path := filepath.Join(dir, "control")
+	if link, err := os.Readlink(path); err == nil && apart.MatchString(link) {
+		return link
+	}
+	return path
 }
 
 // mapFile maps a regular file, which must be at least size bytes long.
@@ -151,10 +165,11 @@ func (c *Control) Free(slot int, pid uint32) bool {
 // Dir is the per-user directory of rings.
 func Dir() string { return fmt.Sprintf("/dev/shm/prophet-%d", os.Geteuid()) }
 
-// RingsName, FlightName and LinkName are the files of a run in Dir.
+// RingsName, FlightName, LinkName and ApartName are the files of a run in Dir.
 func RingsName(tag uint64) string  { return fmt.Sprintf("%016x.rings", tag) }
 func FlightName(tag uint64) string { return fmt.Sprintf("%016x.flight", tag) }
 func LinkName(tag uint64) string   { return fmt.Sprintf("%016x.dir", tag) }
+func ApartName(tag uint64) string  { return fmt.Sprintf("%016x.control", tag) }
 
 // trusted reports whether Dir is a directory of ours that no one else can write to.
 func trusted() error {
