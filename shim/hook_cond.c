@@ -253,7 +253,7 @@ EXPORT void cnd_destroy(cnd_t *c)
 	sync_end_destroy(&e, on, 0);
 }
 
-#if SHIM_OLD_COND
+#if SHIM_OLD_VERSIONS
 /* What binaries from before 2003 call. Their condition is one pointer, to a new one that the C library allocates at
  * first use; only its address is of interest here. */
 #define OLD(name) __asm__(".symver " #name "_GLIBC_2_2_5, " #name "@GLIBC_2.2.5")

@@ -188,3 +188,24 @@ EXPORT int pthread_cancel(pthread_t th)
 	shim_done(&e);
 	return r;
 }
+
+#if SHIM_OLD_VERSIONS
+__asm__(".symver pthread_kill_GLIBC_2_2_5, pthread_kill@GLIBC_2.2.5");
+
+EXPORT int pthread_kill_GLIBC_2_2_5(pthread_t th, int sig)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_pthread_kill_GLIBC_2_2_5, CLASS_thread, CALLER()))
+		return REAL(pthread_kill_GLIBC_2_2_5)(th, sig);
+	shim_pre_thread(&e, th);
+	r = REAL(pthread_kill_GLIBC_2_2_5)(th, sig);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = r;
+	e.obj = shim_obj_thread(e.t, e.obj);
+	e.f1 = (u64)th;
+	e.f2 = (u64)sig;
+	shim_done(&e);
+	return r;
+}
+#endif

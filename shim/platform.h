@@ -36,7 +36,7 @@ typedef int64_t i64;
 
 #define SHIM_ARCH "x86_64"
 #define SHIM_SPIN_FREE 1 /* pthread_spinlock_t that nobody holds */
-#define SHIM_OLD_COND 1 /* the C library has the condition variables of GLIBC_2.2.5, too */
+#define SHIM_OLD_VERSIONS 1 /* the C library has the condition variables of GLIBC_2.2.5, too */
 #define SHIM_SYSCALLS_CANONICAL 1 /* the trace's numbers of system calls are this machine's */
 #define SHIM_ELF_MACHINE 62
 #define SHIM_AUDIT_ARCH 0xc000003eu
@@ -113,7 +113,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 
 #define SHIM_ARCH "aarch64"
 #define SHIM_SPIN_FREE 0
-#define SHIM_OLD_COND 0
+#define SHIM_OLD_VERSIONS 0
 #define SHIM_SYSCALLS_CANONICAL 0
 #define SHIM_ELF_MACHINE 183
 #define SHIM_AUDIT_ARCH 0xc00000b7u

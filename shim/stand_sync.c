@@ -213,7 +213,7 @@ WAIT(pthread_cond_clockwait, (pthread_cond_t * c, pthread_mutex_t *m, clockid_t 
 WAIT(cnd_wait, (cnd_t * c, mtx_t *m), (c, m), thrd)
 WAIT(cnd_timedwait, (cnd_t *restrict c, mtx_t *restrict m, const struct timespec *restrict until), (c, m, until), thrd)
 
-#if SHIM_OLD_COND
+#if SHIM_OLD_VERSIONS
 WAIT(pthread_cond_wait_GLIBC_2_2_5, (void *c, pthread_mutex_t *m), (c, m), )
 WAIT(pthread_cond_timedwait_GLIBC_2_2_5, (void *c, pthread_mutex_t *m, const struct timespec *until), (c, m, until), )
 #endif
@@ -228,7 +228,7 @@ WAIT(pthread_cond_timedwait_GLIBC_2_2_5, (void *c, pthread_mutex_t *m, const str
 	STANDIN(name, re_##name)
 WAKE(pthread_cond_signal, pthread_cond_t, )
 WAKE(pthread_cond_broadcast, pthread_cond_t, )
-#if SHIM_OLD_COND
+#if SHIM_OLD_VERSIONS
 WAKE(pthread_cond_signal_GLIBC_2_2_5, void, )
 WAKE(pthread_cond_broadcast_GLIBC_2_2_5, void, )
 #endif

@@ -2604,6 +2604,17 @@ static int zfeed_pthread_kill(pthread_t th, int sig)
 }
 PRINTED(pthread_kill, zfeed_pthread_kill)
 
+static int zfeed_pthread_kill_GLIBC_2_2_5(pthread_t th, int sig)
+{
+	struct expect *x = shim_re_of(CALL_pthread_kill_GLIBC_2_2_5);
+	if (!x)
+		return ((int (*)(pthread_t th, int sig))shim_true(CALL_pthread_kill_GLIBC_2_2_5))(th, sig);
+	(void)th;
+	(void)sig;
+	return (int)x->ret;
+}
+PRINTED(pthread_kill_GLIBC_2_2_5, zfeed_pthread_kill_GLIBC_2_2_5)
+
 static int zfeed_pthread_sigqueue(pthread_t th, int sig, const union sigval value)
 {
 	struct expect *x = shim_re_of(CALL_pthread_sigqueue);
@@ -4312,6 +4323,7 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_pthread_detach] = RE_SKIP_F1 | RE_SKIP_OBJ,
 	[CALL_thrd_detach] = RE_SKIP_F1 | RE_SKIP_OBJ,
 	[CALL_pthread_kill] = RE_SKIP_F1 | RE_SKIP_OBJ,
+	[CALL_pthread_kill_GLIBC_2_2_5] = RE_SKIP_F1 | RE_SKIP_OBJ,
 	[CALL_pthread_sigqueue] = RE_SKIP_F1 | RE_SKIP_OBJ,
 	[CALL_pthread_setname_np] = RE_SKIP_F1 | RE_SKIP_OBJ,
 	[CALL_pthread_getname_np] = RE_SKIP_F1 | RE_SKIP_OBJ,
