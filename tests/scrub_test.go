@@ -84,7 +84,7 @@ func TestScrub(t *testing.T) {
 		}
 	}
 	// The numbers that stand for addresses: 93.113.78.47, port 31345, 2a0e:7a71:3738:78::5d71.
-	addresses := regexp.MustCompile(`93\.113\.78\.47|31345|2a0e:7a71|` + `\x5d\x71\x4e\x2f|\x2a\x0e\x7a\x71\x37`)
+	addresses := regexp.MustCompile(`93\.113\.78\.47|:31345\b|2a0e:7a71|` + `\x5d\x71\x4e\x2f|\x2a\x0e\x7a\x71\x37`)
 	if n := len(addresses.FindAll(everything(t, trace), -1)); n < 5 {
 		t.Errorf("the trace has addresses in only %d places", n)
 	}
@@ -156,6 +156,17 @@ func TestScrub(t *testing.T) {
 		msg, err := exec.Command(built(t, "replayd"), args...).CombinedOutput()
 		if ee, ok := err.(*exec.ExitError); !ok || ee.ExitCode() != 125 || !strings.Contains(string(msg), "scrubbed (inputs, ") {
 			t.Errorf("replayd %v: %v: %s", args, err, msg)
+		}
+	}
+	shown := filepath.Join(t.TempDir(), "shown")
+	for _, args := range [][]string{{"export", out, "--pprof", shown + ".pb.gz", "--folded", shown + ".txt", "--perfetto", shown + ".perfetto"}, {"report", out, "-o", shown + ".html"}, {"diff", out, out}} {
+		if msg, err := exec.Command(built(t, "prophet"), args...).CombinedOutput(); err != nil || bytes.Contains(msg, []byte(seeded)) {
+			t.Errorf("prophet %v: %v: %s", args, err, msg)
+		}
+	}
+	for _, ext := range []string{".txt", ".perfetto", ".html"} {
+		if b, err := os.ReadFile(shown + ext); err != nil || bytes.Contains(b, []byte(seeded)) {
+			t.Errorf("%s: %v, or it has %s", ext, err, seeded)
 		}
 	}
 	if msg, err := exec.Command(built(t, "prophet"), "pack", "--force", "-o", out+".again", out).CombinedOutput(); err != nil {

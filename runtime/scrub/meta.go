@@ -55,6 +55,7 @@ func (t *tokens) meta(m *trace.Meta) *trace.Meta {
 		Options: trace.Options{
 			Inputs: one(m.Options.Inputs, "none", "hash", "full", "default"), Level: levels.FindString(m.Options.Level),
 			Serial: m.Options.Serial, Chaos: m.Options.Chaos, Flight: m.Options.Flight, KeepMax: m.Options.KeepMax,
+			Stacks: m.Options.Stacks, CPU: m.Options.CPU,
 		},
 		Scrubbed: &trace.Scrubbed{Removed: t.keep.removed()},
 	}
