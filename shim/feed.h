@@ -74,7 +74,23 @@ static inline void feed_timer(const struct expect *x, struct itimerspec *it, u64
 }
 
 /* Answers to questions for names (stand_name.c). */
-HIDDEN int shim_re_addrs(struct expect *x, const struct addrinfo *hints, struct addrinfo **res);
+/* Under --serial a program's memory is to have its recorded addresses, so the C library allocates what it allocated then:
+ * it is asked, unrecorded, and only its answer is not believed. It finds no server to ask. */
+struct asked {
+	int errno_was, servers, muted;
+};
+HIDDEN void shim_ask(struct asked *a, struct expect *x, const char *host, const char *service, const struct addrinfo *hints);
+HIDDEN void shim_ask_over(const struct asked *a);
+#define RE_ASK(host, question)               \
+	do {                                 \
+		struct asked a;              \
+		if (!shim_ctl.serial)        \
+			break;               \
+		shim_ask(&a, x, host, 0, 0); \
+		question;                    \
+		shim_ask_over(&a);           \
+	} while (0)
+HIDDEN int shim_re_addrs(struct expect *x, const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res);
 HIDDEN int shim_re_nameinfo(struct expect *x, char *host, u64 hostlen, char *serv, u64 servlen);
 HIDDEN struct hostent *shim_re_host(struct expect *x);
 HIDDEN int shim_re_host_r(struct expect *x, struct hostent *buf, char *space, u64 n, struct hostent **h, int *herr);

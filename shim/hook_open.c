@@ -44,15 +44,15 @@ static int unseen(int r)
 		va_end(ap);                          \
 	}
 
-#define OPENS(name, dir, call)                                  \
-	struct opening o = {dir, flags, mode, path};            \
-	struct ev e;                                            \
-	int r;                                                  \
-	if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) \
-		return unseen(REAL(name) call);                 \
-	before(&e, &o);                                         \
-	r = REAL(name) call;                                    \
-	after(&e, &o, r);                                       \
+#define OPENS(name, dir, call)                                                                                                         \
+	struct opening o = {dir, flags, mode, path};                                                                                   \
+	struct ev e;                                                                                                                   \
+	int r;                                                                                                                         \
+	if (!shim_begin_fd(&e, CALL_##name, CLASS_disk, CALLER(), unlikely(shim_ctl.serial) ? shim_serial_opens(dir, path) : FD_NONE)) \
+		return unseen(REAL(name) call);                                                                                        \
+	before(&e, &o);                                                                                                                \
+	r = REAL(name) call;                                                                                                           \
+	after(&e, &o, r);                                                                                                              \
 	return r;
 
 #define OPEN(name)                                         \

@@ -23,7 +23,7 @@ static ssize_t io_read(FILE *fp, void *buf, ssize_t n)
 	struct ev e;
 	ssize_t r;
 	int fd = fp->_fileno;
-	if (!shim_begin(&e, CALL__IO_file_read, CLASS_disk, CALLER()))
+	if (!shim_begin_fd(&e, CALL__IO_file_read, CLASS_disk, CALLER(), fd))
 		return REAL_IO(_IO_file_read, read_fn)(fp, buf, n);
 	r = REAL_IO(_IO_file_read, read_fn)(fp, buf, n);
 	shim_end(&e, WRAP_BLOCK);
@@ -40,7 +40,7 @@ static ssize_t io_write(FILE *fp, const void *buf, ssize_t n)
 	struct ev e;
 	ssize_t r;
 	int fd = fp->_fileno;
-	if (!shim_begin(&e, CALL__IO_file_write, CLASS_disk, CALLER()))
+	if (!shim_begin_fd(&e, CALL__IO_file_write, CLASS_disk, CALLER(), fd))
 		return REAL_IO(_IO_file_write, write_fn)(fp, buf, n);
 	r = REAL_IO(_IO_file_write, write_fn)(fp, buf, n);
 	shim_end(&e, WRAP_BLOCK);

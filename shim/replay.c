@@ -481,7 +481,7 @@ int shim_re_begin(struct ev *e)
 		shim_re_not_cancelled(t);
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, 0)))
 		return shim_re_off(t), 0;
-	if (unlikely(re->turn) && !(e->note & PROPHET_NoteVforked) && !(shim_re_flags[e->call] & RE_HOLDS))
+	if (unlikely(re->turn) && !(e->note & PROPHET_NoteVforked) && !e->held)
 		turn_over(t);
 	for (;;) {
 		if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, 0)))

@@ -180,7 +180,7 @@ void shim_commit(struct ev *e)
 		e->begin = e->end = t->last;
 		e->data_kind = 0; /* it was to be compared, however long */
 	}
-	if (unlikely(shim_ctl.serial) && shim_serial_holds(e->call))
+	if (unlikely(e->held))
 		shim_serial_next(e);
 	for (;;) {
 		struct key was;

@@ -1,12 +1,14 @@
 /* See serial.h. */
 #include "serial.h"
 #include "chaos.h"
+#include "wrap.h"
 #include "pause.h"
 #include "thread.h"
 #include "token.h"
 #include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define LOOK_NS 100000 /* a waiter looks first after this time whether the holder is dead, then after longer ones up to */
@@ -228,9 +230,22 @@ u64 shim_serial_take(int here)
 	}
 }
 
-int shim_serial_holds(u32 call)
+/* Files keep nobody waiting for another of the run. What is read and written there may be memory that others share. */
+int shim_serial_holds(const struct ev *e)
 {
-	return shim_re_flags[call] & RE_HOLDS;
+	struct fdinfo room, *i;
+	if (shim_re_flags[e->call] & RE_HOLDS || e->fd == FD_AT_ONCE)
+		return 1;
+	i = e->fd >= 0 ? shim_fd_look(e->fd, &room) : 0;
+	return i && (i->kind == FD_FILE || i->kind == FD_DIR);
+}
+
+/* A pipe waits for its other end, a terminal for its line. */
+int shim_serial_opens(int dirfd, const char *path)
+{
+	struct stat st;
+	long r = sys(SYS_newfstatat, dirfd, path, &st, 0);
+	return r == -ENOENT || (r == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) ? FD_AT_ONCE : FD_NONE;
 }
 
 void shim_serial_next(struct ev *e)

@@ -1,6 +1,7 @@
 /* Serial: one token for all threads of all processes of the run. A thread has it from the end of one event to the begin
- * of its next, so what lies between two events of a thread overlaps with nothing of any other. Calls that may wait, or have
- * an order of their own, happen without it; all others (RE_HOLDS) with it, up to their end.
+ * of its next, so what lies between two events of a thread overlaps with nothing of any other. Calls that may wait for
+ * others, or have an order of their own, happen without it; all others (RE_HOLDS, and what is done to files) with it, up to
+ * their end.
  *
  * Each time that a thread takes the token is a turn, numbered over the whole run (Control.Turns). A thread takes it at
  *
@@ -29,7 +30,8 @@
 HIDDEN u64 shim_serial_take(int here); /* number<<3 | how; 0: it was ours already. here: not at the end of an event */
 HIDDEN void shim_serial_give(void);
 HIDDEN void shim_serial_next(struct ev *e); /* the end of an event that was made with the token */
-HIDDEN int shim_serial_holds(u32 call);
+HIDDEN int shim_serial_holds(const struct ev *e); /* a call that begins */
+HIDDEN int shim_serial_opens(int dirfd, const char *path); /* FD_AT_ONCE: to open it waits for nobody */
 HIDDEN int shim_sleeps(u32 tid);
 HIDDEN void shim_serial_boot(void);
 HIDDEN void shim_serial_stop(u32 tid); /* who has lost its turn, but has a processor, waits for the next one */

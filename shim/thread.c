@@ -740,6 +740,8 @@ void shim_exit_flush(u32 how, i64 status)
 		shim_cpu(t);
 		clock_record(t);
 	}
+	if (how == PROPHET_ExitNormal && !t->re && !shim_run.forked_from_threads)
+		modules(t); /* what was loaded and called nothing that is recorded: a re-execution maps it again */
 	exit_record(t, how, status);
 	shim_flush(t, how == PROPHET_ExitExec ? 0 : PROPHET_ChunkLast);
 	shim_serial_give();

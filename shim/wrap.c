@@ -34,6 +34,7 @@ static void delay(struct ev *e)
 int shim_begin_special(struct ev *e)
 {
 	e->token = 0;
+	e->held = shim_ctl.serial && shim_serial_holds(e);
 	if (unlikely(e->t->re != 0)) {
 		if (e->outer_call)
 			left(e);
@@ -54,7 +55,7 @@ int shim_begin_special(struct ev *e)
 	if (shim_ticks() - e->t->last > shim_gap)
 		shim_cpu_due(e->t, shim_ticks()); /* while the token is ours: the event cannot begin before this record */
 	e->begin = shim_ticks();
-	if (shim_ctl.serial && !shim_serial_holds(e->call)) {
+	if (shim_ctl.serial && !e->held) {
 		shim_serial_give();
 		if (shim_ctl.chaos && shim_chaos(e->t)) /* others can go on only now */
 			e->note |= PROPHET_NoteDelayed;
@@ -66,10 +67,9 @@ int shim_begin_special(struct ev *e)
  * of another. */
 void shim_end_special(struct ev *e)
 {
-	int holds = shim_ctl.serial && shim_serial_holds(e->call); /* until its results have been read: shim_commit */
-	if (shim_ctl.chaos && !holds)
+	if (shim_ctl.chaos && !e->held)
 		shim_chaos(e->t);
-	if (shim_ctl.serial && !holds) {
+	if (shim_ctl.serial && !e->held) { /* else when its results have been read: shim_commit */
 		e->t->slot->call = e->call; /* who dies before its turn was in it */
 		e->token = shim_serial_take(0);
 		e->t->slot->call = 0;

@@ -24,8 +24,11 @@
 HIDDEN int shim_begin_special(struct ev *e); /* serial, delays, a call that was left */
 HIDDEN void shim_end_special(struct ev *e);
 
-/* Fills e for an event that may wait; 0: do not record. */
-static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
+#define FD_NONE (-1)
+#define FD_AT_ONCE (-2) /* of a call that waits for nobody, other than its row says */
+
+/* Fills e for an event that may wait, unless fd is a file's; 0: do not record. */
+static inline int shim_begin_fd(struct ev *e, u32 call, u32 cls, void *pc, int fd)
 {
 	struct thr *t = shim_ready(cls);
 	if (unlikely(!t))
@@ -38,6 +41,8 @@ static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
 	e->ret = 0;
 	e->note = e->nparts = e->data_kind = e->inlen = 0;
 	e->outer_call = (int)t->slot->call;
+	e->fd = fd;
+	e->held = 0;
 	if (unlikely(!shim_ctl.fast || e->outer_call || t->vfork))
 		shim_begin_special(e); /* stamps too */
 	else
@@ -47,6 +52,11 @@ static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
 		shim_cpu_due(t, e->begin);
 	t->slot->begin = e->begin;
 	return 1;
+}
+
+static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
+{
+	return shim_begin_fd(e, call, cls, pc, FD_NONE);
 }
 
 #define WRAP_ONCE 0
@@ -110,7 +120,7 @@ static inline void shim_late(struct ev *e, struct thr *t, u32 call, void *pc, u6
 	e->call = call;
 	e->obj = e->f1 = e->f2 = e->f3 = e->seq = 0;
 	e->ret = 0;
-	e->note = e->nparts = e->data_kind = e->inlen = 0;
+	e->note = e->nparts = e->data_kind = e->inlen = e->held = 0;
 	e->begin = begin;
 	e->end = end;
 	if (unlikely(!shim_ctl.fast))

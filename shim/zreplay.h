@@ -2399,7 +2399,7 @@ static int zfeed_getaddrinfo(const char *restrict node, const char *restrict ser
 	(void)service;
 	(void)hints;
 	(void)res;
-	return shim_re_addrs(x, hints, res);
+	return shim_re_addrs(x, node, service, hints, res);
 }
 PRINTED(getaddrinfo, zfeed_getaddrinfo)
 
@@ -2415,6 +2415,7 @@ static int zfeed_getnameinfo(const struct sockaddr *restrict addr, socklen_t len
 	(void)serv;
 	(void)servlen;
 	(void)flags;
+	RE_ASK(flags & NI_NUMERICHOST ? 0 : "", TRUE(getnameinfo)(addr, len, host, hostlen, serv, servlen, flags));
 	return shim_re_nameinfo(x, host, hostlen, serv, servlen);
 }
 PRINTED(getnameinfo, zfeed_getnameinfo)
@@ -2425,6 +2426,7 @@ static struct hostent * zfeed_gethostbyname(const char *name)
 	if (!x)
 		return ((struct hostent * (*)(const char *name))shim_true(CALL_gethostbyname))(name);
 	(void)name;
+	RE_ASK(name, TRUE(gethostbyname)(name));
 	return shim_re_host(x);
 }
 PRINTED(gethostbyname, zfeed_gethostbyname)
@@ -2436,6 +2438,7 @@ static struct hostent * zfeed_gethostbyname2(const char *name, int af)
 		return ((struct hostent * (*)(const char *name, int af))shim_true(CALL_gethostbyname2))(name, af);
 	(void)name;
 	(void)af;
+	RE_ASK(name, TRUE(gethostbyname2)(name, af));
 	return shim_re_host(x);
 }
 PRINTED(gethostbyname2, zfeed_gethostbyname2)
@@ -2448,6 +2451,7 @@ static struct hostent * zfeed_gethostbyaddr(const void *addr, socklen_t len, int
 	(void)addr;
 	(void)len;
 	(void)af;
+	RE_ASK("", TRUE(gethostbyaddr)(addr, len, af));
 	return shim_re_host(x);
 }
 PRINTED(gethostbyaddr, zfeed_gethostbyaddr)
@@ -2463,6 +2467,7 @@ static int zfeed_gethostbyname_r(const char *restrict name, struct hostent *rest
 	(void)n;
 	(void)h;
 	(void)herr;
+	RE_ASK(name, TRUE(gethostbyname_r)(name, buf, space, n, h, herr));
 	return shim_re_host_r(x, buf, space, n, h, herr);
 }
 PRINTED(gethostbyname_r, zfeed_gethostbyname_r)
@@ -2479,6 +2484,7 @@ static int zfeed_gethostbyname2_r(const char *restrict name, int af, struct host
 	(void)n;
 	(void)h;
 	(void)herr;
+	RE_ASK(name, TRUE(gethostbyname2_r)(name, af, buf, space, n, h, herr));
 	return shim_re_host_r(x, buf, space, n, h, herr);
 }
 PRINTED(gethostbyname2_r, zfeed_gethostbyname2_r)
@@ -2496,6 +2502,7 @@ static int zfeed_gethostbyaddr_r(const void *restrict addr, socklen_t len, int a
 	(void)n;
 	(void)h;
 	(void)herr;
+	RE_ASK("", TRUE(gethostbyaddr_r)(addr, len, af, buf, space, n, h, herr));
 	return shim_re_host_r(x, buf, space, n, h, herr);
 }
 PRINTED(gethostbyaddr_r, zfeed_gethostbyaddr_r)
@@ -4132,6 +4139,27 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_lseek] = RE_HOLDS,
 	[CALL_lseek64] = RE_HOLDS,
 	[CALL___lseek] = RE_HOLDS,
+	[CALL_ftruncate] = RE_HOLDS,
+	[CALL_ftruncate64] = RE_HOLDS,
+	[CALL_truncate] = RE_HOLDS,
+	[CALL_truncate64] = RE_HOLDS,
+	[CALL_fallocate] = RE_HOLDS,
+	[CALL_fallocate64] = RE_HOLDS,
+	[CALL_posix_fallocate] = RE_HOLDS,
+	[CALL_posix_fallocate64] = RE_HOLDS,
+	[CALL_mkstemp] = RE_HOLDS,
+	[CALL_mkstemp64] = RE_HOLDS,
+	[CALL_mkostemp] = RE_HOLDS,
+	[CALL_mkostemp64] = RE_HOLDS,
+	[CALL_mkstemps] = RE_HOLDS,
+	[CALL_mkstemps64] = RE_HOLDS,
+	[CALL_mkostemps] = RE_HOLDS,
+	[CALL_mkostemps64] = RE_HOLDS,
+	[CALL_mkdtemp] = RE_HOLDS,
+	[CALL_memfd_create] = RE_HOLDS,
+	[CALL_shm_unlink] = RE_HOLDS,
+	[CALL_name_to_handle_at] = RE_HOLDS,
+	[CALL_inotify_add_watch] = RE_HOLDS,
 	[CALL_inotify_rm_watch] = RE_HOLDS,
 	[CALL_fcntl] = RE_TURN,
 	[CALL_fcntl64] = RE_TURN,
@@ -4148,17 +4176,84 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_unlockpt] = RE_HOLDS,
 	[CALL_ptsname] = RE_HOLDS,
 	[CALL_ptsname_r] = RE_HOLDS,
+	[CALL_rename] = RE_HOLDS,
+	[CALL_renameat] = RE_HOLDS,
+	[CALL_renameat2] = RE_HOLDS,
+	[CALL_link] = RE_HOLDS,
+	[CALL_linkat] = RE_HOLDS,
+	[CALL_symlink] = RE_HOLDS,
+	[CALL_symlinkat] = RE_HOLDS,
+	[CALL_unlink] = RE_HOLDS,
+	[CALL_unlinkat] = RE_HOLDS,
+	[CALL_remove] = RE_HOLDS,
+	[CALL_rmdir] = RE_HOLDS,
+	[CALL_mkdir] = RE_HOLDS,
+	[CALL_mkdirat] = RE_HOLDS,
+	[CALL_mknod] = RE_HOLDS,
+	[CALL_mknodat] = RE_HOLDS,
+	[CALL_mkfifo] = RE_HOLDS,
+	[CALL_mkfifoat] = RE_HOLDS,
+	[CALL___xmknod] = RE_HOLDS,
+	[CALL___xmknodat] = RE_HOLDS,
+	[CALL_readlink] = RE_HOLDS,
+	[CALL_readlinkat] = RE_HOLDS,
+	[CALL___readlink_chk] = RE_HOLDS,
+	[CALL___readlinkat_chk] = RE_HOLDS,
 	[CALL_realpath] = RE_NESTS,
 	[CALL___realpath_chk] = RE_NESTS,
 	[CALL_canonicalize_file_name] = RE_NESTS,
+	[CALL_chdir] = RE_HOLDS,
+	[CALL_chroot] = RE_HOLDS,
 	[CALL_getcwd] = RE_NESTS,
 	[CALL___getcwd_chk] = RE_NESTS,
 	[CALL_get_current_dir_name] = RE_NESTS,
 	[CALL_umask] = RE_HOLDS,
+	[CALL_stat] = RE_HOLDS,
+	[CALL_stat64] = RE_HOLDS,
+	[CALL_lstat] = RE_HOLDS,
+	[CALL_lstat64] = RE_HOLDS,
 	[CALL_fstat] = RE_HOLDS,
 	[CALL_fstat64] = RE_HOLDS,
+	[CALL_fstatat] = RE_HOLDS,
+	[CALL_fstatat64] = RE_HOLDS,
+	[CALL___xstat] = RE_HOLDS,
+	[CALL___xstat64] = RE_HOLDS,
+	[CALL___lxstat] = RE_HOLDS,
+	[CALL___lxstat64] = RE_HOLDS,
 	[CALL___fxstat] = RE_HOLDS,
 	[CALL___fxstat64] = RE_HOLDS,
+	[CALL___fxstatat] = RE_HOLDS,
+	[CALL___fxstatat64] = RE_HOLDS,
+	[CALL_statx] = RE_HOLDS,
+	[CALL_statfs] = RE_HOLDS,
+	[CALL_statfs64] = RE_HOLDS,
+	[CALL___statfs] = RE_HOLDS,
+	[CALL_statvfs] = RE_HOLDS,
+	[CALL_statvfs64] = RE_HOLDS,
+	[CALL_access] = RE_HOLDS,
+	[CALL_euidaccess] = RE_HOLDS,
+	[CALL_eaccess] = RE_HOLDS,
+	[CALL_faccessat] = RE_HOLDS,
+	[CALL_pathconf] = RE_HOLDS,
+	[CALL_chmod] = RE_HOLDS,
+	[CALL_lchmod] = RE_HOLDS,
+	[CALL_fchmodat] = RE_HOLDS,
+	[CALL_chown] = RE_HOLDS,
+	[CALL_lchown] = RE_HOLDS,
+	[CALL_fchownat] = RE_HOLDS,
+	[CALL_utime] = RE_HOLDS,
+	[CALL_utimes] = RE_HOLDS,
+	[CALL_lutimes] = RE_HOLDS,
+	[CALL_futimesat] = RE_HOLDS,
+	[CALL_utimensat] = RE_HOLDS,
+	[CALL_getxattr] = RE_HOLDS,
+	[CALL_setxattr] = RE_HOLDS,
+	[CALL_listxattr] = RE_HOLDS,
+	[CALL_removexattr] = RE_HOLDS,
+	[CALL_lgetxattr] = RE_HOLDS,
+	[CALL_lsetxattr] = RE_HOLDS,
+	[CALL_llistxattr] = RE_HOLDS,
+	[CALL_lremovexattr] = RE_HOLDS,
 	[CALL_opendir] = RE_NESTS,
 	[CALL_fdopendir] = RE_NESTS,
 	[CALL_closedir] = RE_NESTS,

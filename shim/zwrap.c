@@ -539,7 +539,7 @@ static NOINLINE ssize_t read_event(void *pc, int fd, void *buf, size_t n)
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_read, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_read, CLASS_disk, pc, fd))
 		return REAL(read)(fd, buf, n);
 	r = REAL(read)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -594,7 +594,7 @@ static NOINLINE ssize_t write_event(void *pc, int fd, const void *buf, size_t n)
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_write, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_write, CLASS_disk, pc, fd))
 		return REAL(write)(fd, buf, n);
 	r = REAL(write)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -649,7 +649,7 @@ static NOINLINE ssize_t __read_event(void *pc, int fd, void *buf, size_t n)
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL___read, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL___read, CLASS_disk, pc, fd))
 		return REAL(__read)(fd, buf, n);
 	r = REAL(__read)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -704,7 +704,7 @@ static NOINLINE ssize_t __write_event(void *pc, int fd, const void *buf, size_t 
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL___write, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL___write, CLASS_disk, pc, fd))
 		return REAL(__write)(fd, buf, n);
 	r = REAL(__write)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -760,7 +760,7 @@ static NOINLINE ssize_t __read_chk_event(void *pc, int fd, void *buf, size_t n, 
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL___read_chk, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL___read_chk, CLASS_disk, pc, fd))
 		return REAL(__read_chk)(fd, buf, n, cap);
 	r = REAL(__read_chk)(fd, buf, n, cap);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -817,7 +817,7 @@ static NOINLINE ssize_t pread_event(void *pc, int fd, void *buf, size_t n, off_t
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_pread, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_pread, CLASS_disk, pc, fd))
 		return REAL(pread)(fd, buf, n, off);
 	r = REAL(pread)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -875,7 +875,7 @@ static NOINLINE ssize_t pread64_event(void *pc, int fd, void *buf, size_t n, off
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_pread64, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_pread64, CLASS_disk, pc, fd))
 		return REAL(pread64)(fd, buf, n, off);
 	r = REAL(pread64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -933,7 +933,7 @@ static NOINLINE ssize_t __pread64_event(void *pc, int fd, void *buf, size_t n, o
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL___pread64, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL___pread64, CLASS_disk, pc, fd))
 		return REAL(__pread64)(fd, buf, n, off);
 	r = REAL(__pread64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -992,7 +992,7 @@ static NOINLINE ssize_t __pread_chk_event(void *pc, int fd, void *buf, size_t n,
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL___pread_chk, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL___pread_chk, CLASS_disk, pc, fd))
 		return REAL(__pread_chk)(fd, buf, n, off, cap);
 	r = REAL(__pread_chk)(fd, buf, n, off, cap);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -1051,7 +1051,7 @@ static NOINLINE ssize_t __pread64_chk_event(void *pc, int fd, void *buf, size_t 
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL___pread64_chk, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL___pread64_chk, CLASS_disk, pc, fd))
 		return REAL(__pread64_chk)(fd, buf, n, off, cap);
 	r = REAL(__pread64_chk)(fd, buf, n, off, cap);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -1109,7 +1109,7 @@ static NOINLINE ssize_t pwrite_event(void *pc, int fd, const void *buf, size_t n
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_pwrite, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_pwrite, CLASS_disk, pc, fd))
 		return REAL(pwrite)(fd, buf, n, off);
 	r = REAL(pwrite)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1167,7 +1167,7 @@ static NOINLINE ssize_t pwrite64_event(void *pc, int fd, const void *buf, size_t
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_pwrite64, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_pwrite64, CLASS_disk, pc, fd))
 		return REAL(pwrite64)(fd, buf, n, off);
 	r = REAL(pwrite64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1225,7 +1225,7 @@ static NOINLINE ssize_t __pwrite64_event(void *pc, int fd, const void *buf, size
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL___pwrite64, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL___pwrite64, CLASS_disk, pc, fd))
 		return REAL(__pwrite64)(fd, buf, n, off);
 	r = REAL(__pwrite64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1281,7 +1281,7 @@ static NOINLINE ssize_t readv_event(void *pc, int fd, const struct iovec *v, int
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_readv, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_readv, CLASS_disk, pc, fd))
 		return REAL(readv)(fd, v, n);
 	r = REAL(readv)(fd, v, n);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -1336,7 +1336,7 @@ static NOINLINE ssize_t writev_event(void *pc, int fd, const struct iovec *v, in
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_writev, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_writev, CLASS_disk, pc, fd))
 		return REAL(writev)(fd, v, n);
 	r = REAL(writev)(fd, v, n);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1393,7 +1393,7 @@ static NOINLINE ssize_t preadv_event(void *pc, int fd, const struct iovec *v, in
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_preadv, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_preadv, CLASS_disk, pc, fd))
 		return REAL(preadv)(fd, v, n, off);
 	r = REAL(preadv)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -1451,7 +1451,7 @@ static NOINLINE ssize_t preadv64_event(void *pc, int fd, const struct iovec *v, 
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_preadv64, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_preadv64, CLASS_disk, pc, fd))
 		return REAL(preadv64)(fd, v, n, off);
 	r = REAL(preadv64)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -1509,7 +1509,7 @@ static NOINLINE ssize_t pwritev_event(void *pc, int fd, const struct iovec *v, i
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_pwritev, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_pwritev, CLASS_disk, pc, fd))
 		return REAL(pwritev)(fd, v, n, off);
 	r = REAL(pwritev)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1567,7 +1567,7 @@ static NOINLINE ssize_t pwritev64_event(void *pc, int fd, const struct iovec *v,
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_pwritev64, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_pwritev64, CLASS_disk, pc, fd))
 		return REAL(pwritev64)(fd, v, n, off);
 	r = REAL(pwritev64)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1627,7 +1627,7 @@ static NOINLINE ssize_t preadv2_event(void *pc, int fd, const struct iovec *v, i
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_preadv2, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_preadv2, CLASS_disk, pc, fd))
 		return REAL(preadv2)(fd, v, n, off, flags);
 	r = REAL(preadv2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -1688,7 +1688,7 @@ static NOINLINE ssize_t preadv64v2_event(void *pc, int fd, const struct iovec *v
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_preadv64v2, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_preadv64v2, CLASS_disk, pc, fd))
 		return REAL(preadv64v2)(fd, v, n, off, flags);
 	r = REAL(preadv64v2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
@@ -1749,7 +1749,7 @@ static NOINLINE ssize_t pwritev2_event(void *pc, int fd, const struct iovec *v, 
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_pwritev2, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_pwritev2, CLASS_disk, pc, fd))
 		return REAL(pwritev2)(fd, v, n, off, flags);
 	r = REAL(pwritev2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1810,7 +1810,7 @@ static NOINLINE ssize_t pwritev64v2_event(void *pc, int fd, const struct iovec *
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_pwritev64v2, CLASS_disk, pc))
+	if (!shim_begin_fd(&e, CALL_pwritev64v2, CLASS_disk, pc, fd))
 		return REAL(pwritev64v2)(fd, v, n, off, flags);
 	r = REAL(pwritev64v2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))

@@ -26,6 +26,12 @@ type deed struct {
 	op   Op
 }
 
+// Deeds are what the run did to files.
+type Deeds struct {
+	Ops   []Op     // to names, in the order of time
+	Large []string // names of what it mapped hugePage bytes or more of at once, as it named them
+}
+
 // place is where a process stands: what relative paths begin at.
 type place struct {
 	cwd string
@@ -54,8 +60,8 @@ func (p *place) dir(o trace.Object) string {
 	return ""
 }
 
-// Collect reads from a trace what the run did to names, in the order of time.
-func Collect(t *trace.Trace, workers int) ([]Op, error) {
+// Collect reads from a trace what the run did to files.
+func Collect(t *trace.Trace, workers int) (*Deeds, error) {
 	if workers < 1 {
 		workers = runtime.NumCPU()
 	}
@@ -87,12 +93,17 @@ func Collect(t *trace.Trace, workers int) ([]Op, error) {
 		return 0
 	})
 	places := map[*trace.Proc]*place{}
-	var ops []Op
+	var d Deeds
 	for i := range all {
 		s := &all[i]
-		ops = append(ops, s.do(placeOf(places, s.proc), s)...)
+		d.Ops = append(d.Ops, s.do(placeOf(places, s.proc), s)...)
 	}
-	return ops, nil
+	for _, l := range lanes {
+		d.Large = append(d.Large, l.large...)
+	}
+	slices.Sort(d.Large)
+	d.Large = slices.Compact(d.Large)
+	return &d, nil
 }
 
 // placeOf finds where a process stands; one that is new stands where its parent stands now.
@@ -127,6 +138,7 @@ type lane struct {
 	fresh bool
 	kept  int // KEPTs since the event before
 	binds int // 1 + the deed of a bind whose address may follow
+	large []string
 }
 
 func (l *lane) add(s deed) {
@@ -154,6 +166,14 @@ func (l *lane) visit(r *trace.Record) error {
 	case cabi.TagObject:
 		if r.Nums[2] == cabi.ObjFd {
 			l.object(r)
+		}
+	case cabi.TagModule:
+		if r.Nums[1] >= hugePage {
+			name := string(r.Text[0])
+			if !path.IsAbs(name) { // where the process is now nobody knows; most stay where they began
+				name = path.Join(l.proc.Cwd, name)
+			}
+			l.large = append(l.large, name)
 		}
 	}
 	return nil
@@ -286,6 +306,10 @@ var stdioModes = map[byte]int64{'w': oCreat | oTrunc | 1, 'a': oCreat | 1, 'r': 
 func (l *lane) event(r *trace.Record) {
 	l.fresh, l.binds = false, 0
 	row := r.Row
+	if row != nil && base(row.Name) == "mmap" {
+		l.maps(r)
+		return
+	}
 	if row == nil || row.Class != cabi.Disk && row.Class != cabi.Stdio && row.Class != cabi.Net && row.Class != cabi.Sync && row.Class != cabi.Thread {
 		return
 	}
@@ -417,6 +441,19 @@ func (l *lane) event(r *trace.Record) {
 	}
 }
 
+// maps is a mapping, of a file perhaps.
+func (l *lane) maps(r *trace.Record) {
+	if r.Ret < 0 || r.Obj.None() || num(r, "n") < hugePage {
+		return
+	}
+	l.add(deed{at: r.Begin, obj: r.Obj, do: func(p *place, s *deed) []Op {
+		if at := p.dir(s.obj); at != "" {
+			l.large = append(l.large, at)
+		}
+		return nil
+	}})
+}
+
 // opens is an open that succeeded.
 func (l *lane) opens(r *trace.Record, s *deed, flags, fd int64) {
 	if r.Ret < 0 || flags&oPath != 0 && flags&oCreat == 0 {
@@ -471,18 +508,18 @@ func (l *lane) named(x uint64) trace.Object {
 
 // FromTrace plans what has to be restored before the run of a trace can begin again.
 func FromTrace(t *trace.Trace, out Outside) (*Plan, error) {
-	ops, err := Collect(t, 0)
+	d, err := Collect(t, 0)
 	if err != nil {
 		return nil, err
 	}
-	p := Make(ops, out)
+	p := Make(d.Ops, out)
 	if len(t.Procs) > 0 {
 		if cwd := t.Procs[0].Cwd; cwd != "" && !slices.Contains(p.Work, path.Clean(cwd)) {
 			p.Work = append(p.Work, path.Clean(cwd))
 			slices.Sort(p.Work)
 		}
 	}
-	p.Large = large(t, p)
+	p.Large = large(append(d.Large, localeArchive), p)
 	if !t.Packed {
 		p.kept = filepath.Join(t.Path, "kept")
 	}
@@ -493,23 +530,19 @@ func FromTrace(t *trace.Trace, out Outside) (*Plan, error) {
 // for it. An overlay does not ask. A library is mapped at the length that it has in memory, however short its file.
 const hugePage = 2 << 20
 
-// large finds what is so aligned among what the run had mapped, so that it lies inside where it lay then.
-func large(t *trace.Trace, p *Plan) []string {
+// localeArchive is mapped by the C library itself, which no event tells.
+const localeArchive = "/usr/lib/locale/locale-archive"
+
+// large finds what is so aligned among what the run had mapped, and is as it was, so that it lies inside where it lay then.
+func large(names []string, p *Plan) []string {
 	var all []string
-	seen := map[string]bool{}
-	for _, proc := range t.Procs {
-		for _, m := range proc.Modules() {
-			if seen[m.Path] {
-				continue
-			}
-			seen[m.Path] = true
-			file, err := filepath.EvalSymlinks(m.Path)
-			if err != nil || slices.Contains(p.Work, path.Dir(file)) || slices.ContainsFunc(p.Restore, func(r Restore) bool { return below(file, r.Path) }) {
-				continue
-			}
-			if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && max(uint64(st.Size()), m.Size) >= hugePage {
-				all = append(all, file)
-			}
+	for _, name := range names {
+		file, err := filepath.EvalSymlinks(name)
+		if err != nil || !filepath.IsAbs(name) || slices.Contains(p.Work, path.Dir(file)) || slices.ContainsFunc(p.Restore, func(r Restore) bool { return below(file, r.Path) }) {
+			continue
+		}
+		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() {
+			all = append(all, file)
 		}
 	}
 	slices.Sort(all)

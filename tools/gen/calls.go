@@ -266,7 +266,7 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	if !void {
 		fmt.Fprintf(b, "\t%s r;\n", s.ret)
 	}
-	fmt.Fprintf(b, "\tif (!shim_begin(&e, CALL_%s, CLASS_%s, CALLER()))", ident(c), c.Class)
+	fmt.Fprintf(b, "\tif (!%s)", begins(c, ident(c), "CALLER()"))
 	if void {
 		fmt.Fprintf(b, " {\n\t\t%s;\n\t\treturn;\n\t}\n", call)
 	} else {
@@ -293,6 +293,14 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	return nil
 }
 
+// begins is the begin of an event. Where data goes through a descriptor it is asked what that is.
+func begins(c cabi.Call, id, pc string) string {
+	if fd := descriptor(c); fd != "" && c.Class == cabi.Disk && (strings.Contains(c.Rec, "; data") || strings.Contains(c.Rec, "; wrote")) {
+		return fmt.Sprintf("shim_begin_fd(&e, CALL_%s, CLASS_%s, %s, %s)", id, c.Class, pc, fd)
+	}
+	return fmt.Sprintf("shim_begin(&e, CALL_%s, CLASS_%s, %s)", id, c.Class, pc)
+}
+
 // simpleWrapper prints the shape for rows that record numbers and perhaps data (wrap.h): the event is made in memory
 // only where something is odd, by the two functions beside it.
 func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, again, convert string, obj, fields, data, after []string) error {
@@ -311,7 +319,7 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, again, convert str
 	lines(b, after)
 	b.WriteString("\tshim_done(&e);\n}\n")
 	fmt.Fprintf(b, "\nstatic NOINLINE %s %s_event(void *pc%s%s)\n{\n\tstruct ev e;\n\t%s r;\n", s.ret, id, comma, args, s.ret)
-	fmt.Fprintf(b, "\tif (!shim_begin(&e, CALL_%s, CLASS_%s, pc))\n\t\treturn %s;\n\tr = %s;\n", id, c.Class, call, call)
+	fmt.Fprintf(b, "\tif (!%s)\n\t\treturn %s;\n\tr = %s;\n", begins(c, id, "pc"), call, call)
 	repeat(b, again, "e.begin")
 	b.WriteString("\tshim_end(&e, WRAP_BLOCK);\n")
 	lines(b, after)

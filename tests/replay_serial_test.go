@@ -1,0 +1,85 @@
+package tests
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// serially records a command under --serial and re-executes it n times: each time all is identical, its output byte for
+// byte. before stands before each command: a user that it is run as.
+func serially(t *testing.T, n int, dir, build string, before, argv []string) {
+	t.Helper()
+	trace := filepath.Join(dir, "run.prophet")
+	run := func(argv ...string) (string, string, error) {
+		var out, errs bytes.Buffer
+		argv = append(append([]string{}, before...), argv...)
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
+		err := cmd.Run()
+		return out.String(), errs.String(), err
+	}
+	out, errs, err := run(append([]string{filepath.Join(build, "prophet"), "record", "-q", "--serial", "-o", trace, "--"}, argv...)...)
+	if err != nil {
+		t.Fatalf("the recorded run: %v: %s", err, clip(errs))
+	}
+	for i := range n {
+		again, errs, err := run(filepath.Join(build, "replayd"), "--trace", trace)
+		if err != nil || !strings.Contains(errs, "replayd: identical: ") {
+			t.Fatalf("re-execution %d of %d: %v: %s", i+1, n, err, clip(errs))
+		}
+		if again != out {
+			t.Fatalf("re-execution %d prints something else:\n%s\nthan the recorded run:\n%s", i+1, clip(again), clip(out))
+		}
+	}
+}
+
+// replayed is serially of a program of tests/replay.
+func replayed(t *testing.T, n int, source string, args ...string) {
+	t.Helper()
+	bin := compile(t, filepath.Join(top, "tests", "replay", source))
+	serially(t, n, t.TempDir(), filepath.Dir(built(t, "prophet")), nil, append([]string{bin}, args...))
+}
+
+// What a program shares with another, or sends it, are often addresses: they are the recorded ones.
+func TestSerialAddresses(t *testing.T) {
+	t.Parallel()
+	big := filepath.Join(t.TempDir(), "big")
+	if err := os.WriteFile(big, make([]byte, 3<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	replayed(t, 2, "large.c", compile(t, filepath.Join(top, "tests", "replay", "largelib.c")), big)
+	replayed(t, 2, "heap.c")
+}
+
+// Memory that a call writes to a file, or fills from one, does not change meanwhile.
+func TestSerialShared(t *testing.T) {
+	t.Parallel()
+	replayed(t, 5, "overwritten.c")
+}
+
+// A server whose processes share memory and signal one another, with its clients, from its start to its end.
+func TestSerialPostgres(t *testing.T) {
+	t.Parallel()
+	need(t, "setpriv", "/usr/lib/postgresql/15/bin/postgres", "pgbench")
+	dir := publicDir(t)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"libprophet.so", "replayd", "prophet"} {
+		copyFile(t, built(t, name), filepath.Join(dir, name), 0o755)
+	}
+	user := []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "PATH=/usr/lib/postgresql/15/bin:" + os.Getenv("PATH"),
+		"LC_ALL=C", "HOME=" + dir, "PGHOST=" + dir, "PGPORT=" + freePort(t), "PGUSER=p", "PGDATABASE=postgres"}
+	script := func(text string) []string { return []string{"sh", "-c", "cd " + dir + " && " + text} }
+	start := `pg_ctl -D data -w -l log -o "-p $PGPORT -k $PGHOST -h ''" start > /dev/null && `
+	make := script("initdb -D data -U p --no-sync > /dev/null 2>&1 && " + start + "pgbench -i -q -s 1 > /dev/null 2>&1; pg_ctl -D data -w -m fast stop > /dev/null")
+	if out, err := exec.Command(user[0], append(user[1:], make...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	serially(t, 2, dir, dir, user, script(start+`pgbench -n -c 2 -t 20 2>&1 | grep -E "processed|failed"
+		psql -Atc "select count(*), sum(abalance) from pgbench_accounts; select count(*) from pgbench_history"; pg_ctl -D data -w -m fast stop > /dev/null; echo $?`))
+}
