@@ -226,6 +226,36 @@ func environment(given, ours []string) []string {
 	return append(env, left...)
 }
 
+// recorded is what our variables took of the program's stack.
+func recorded(given []string) int {
+	var ours []string
+	for _, e := range given {
+		if name, _, _ := strings.Cut(e, "="); name == "LD_PRELOAD" || name == "PROPHET_TRACE" || name == "PROPHET_OPTIONS" {
+			ours = append(ours, e)
+		}
+	}
+	return max(1, run.Bytes(ours))
+}
+
+// program is how the program was named when it was started, as far as that can be told: its name lies on its stack.
+func program(again *inside.Spec, cwd string) string {
+	name := again.Argv[0]
+	if !strings.Contains(name, "/") {
+		var err error
+		if name, err = exec.LookPath(name); err != nil {
+			return again.Path
+		}
+	}
+	at := name
+	if !filepath.IsAbs(at) {
+		at = filepath.Join(cwd, at)
+	}
+	if file, err := filepath.EvalSymlinks(at); err != nil || file != again.Path {
+		return again.Path
+	}
+	return name
+}
+
 // start builds the surroundings that the recorded run began in and starts the program there.
 func (r *reexec) start(ctx context.Context) error {
 	lib, err := run.FindLibrary()
@@ -238,6 +268,8 @@ func (r *reexec) start(ctx context.Context) error {
 		if exe, err = exec.LookPath(r.args[0]); err != nil && !errors.Is(err, exec.ErrDot) {
 			return err
 		}
+	} else {
+		exe = program(&again, r.cwd)
 	}
 	given := r.t.Meta.Env
 	if again.Limits == nil { // of an early version: the trace has the variables' names alone
@@ -264,8 +296,8 @@ func (r *reexec) start(ctx context.Context) error {
 	if r.t.Meta.Options.Serial {
 		serial = ",serial"
 	}
-	env := environment(given, []string{"LD_PRELOAD=" + preload, "PROPHET_TRACE=" + filepath.Join(r.work, "run.prophet"),
-		"PROPHET_OPTIONS=level=" + level + serial + ",replay=" + filepath.Join(r.work, "index") + ",pids=" + pids})
+	env := environment(given, run.Padded([]string{"LD_PRELOAD=" + preload, "PROPHET_TRACE=" + filepath.Join(r.work, "run.prophet"),
+		"PROPHET_OPTIONS=level=" + level + serial + ",replay=" + filepath.Join(r.work, "index") + ",pids=" + pids}, recorded(given)))
 	s := inside.Spec{Path: exe, Argv: r.args, Env: env, Dir: r.cwd, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Pids: pids,
 		Share: []string{r.work, r.dir, shm.Dir()}, Writes: r.writes, Limits: again.Limits, Outlives: r.served != nil}
 	for _, p := range r.t.Procs {

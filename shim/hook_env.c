@@ -8,7 +8,6 @@
 #define PRELOAD "LD_PRELOAD="
 #define TRACE "PROPHET_TRACE="
 #define RUN "PROPHET_RUN="
-#define RUN_ROOM 96
 #define ENTRIES_MAX (1u << 22)
 #define SPARE_ENTRIES 4
 

@@ -55,6 +55,7 @@ enum {
 	RE_HOLDS = 512, /* serial: made with the token (serial.h) */
 	RE_MASKED = 1024, /* signals that came inside come with the mask that it sets: its stand-in has them delivered */
 	RE_MAKES = 2048, /* a thread or process */
+	RE_FD = 4096, /* its object is a descriptor, that was looked at when it was over */
 };
 extern const u16 shim_re_flags[] HIDDEN;
 

@@ -63,7 +63,9 @@ HIDDEN u64 *shim_known_files(void); /* PROPHET_KnownFiles words in the control m
 HIDDEN void shim_ring_rate(u64 ticks_per_ms);
 HIDDEN void shim_io_counts(u64 *rchar, u64 *wchar);
 HIDDEN int shim_trace_asked(const char *dir); /* another trace than ours is wanted */
-HIDDEN void shim_trace_env(char *trace, u32 cap, char *run, u32 slot); /* what children need; run has room for 96 */
+#define RUN_TEXT 96 /* longest PROPHET_RUN, without what makes it longer */
+#define RUN_ROOM 640
+HIDDEN void shim_trace_env(char *trace, u32 cap, char *run, u32 slot); /* what children need; run has room for RUN_ROOM */
 
 /* A lock of ours. Signals are blocked while it is held; fork wipes it. */
 struct lock {

@@ -500,13 +500,31 @@ static int try_join(void)
 	return join(dir, parse_hex(run));
 }
 
+/* A stack lies below its program's environment, and a re-execution has another directory: our three variables together
+ * take a multiple of ENV_STEP bytes, by dots at the end of PROPHET_RUN. */
+#define ENV_STEP 512
+
+static u32 run_len(u64 lib, u64 dir)
+{
+	u64 rest = (lib + dir + RUN_TEXT) % ENV_STEP;
+	return (u32)(RUN_TEXT + (rest ? ENV_STEP - rest : 0));
+}
+
+static void pad_run(char *run, u32 len)
+{
+	u32 n = (u32)shim_len(run);
+	while (n < len)
+		run[n++] = '.';
+	run[len] = 0;
+}
+
 void shim_trace_env(char *trace, u32 cap, char *run, u32 slot)
 {
 	struct text t;
 	shim_text(&t, trace, cap);
 	shim_put(&t, "PROPHET_TRACE=");
 	shim_put(&t, shim_run.dir);
-	shim_text(&t, run, 96);
+	shim_text(&t, run, RUN_TEXT);
 	shim_put(&t, "PROPHET_RUN=");
 	shim_putx(&t, shim_ctl.tag, 16);
 	shim_put(&t, ":");
@@ -521,6 +539,7 @@ void shim_trace_env(char *trace, u32 cap, char *run, u32 slot)
 		shim_put(&t, ":");
 		shim_putd(&t, slot);
 	}
+	pad_run(run, run_len(shim_len(shim_run.lib), shim_len(shim_run.dir)));
 }
 
 /* A forked child is in its parent's pid namespace when it sees its parent under the same number; else it has to look. */
@@ -552,6 +571,18 @@ static int wiped_make(void)
 	return 0;
 }
 
+/* As long as in the recorded run. */
+static char *recorded_run(const char *e, const char *preload, const char *dir)
+{
+	static char run[RUN_ROOM];
+	u32 lib = 0;
+	while (preload[lib] && preload[lib] != ':' && preload[lib] != ' ')
+		lib++;
+	shim_copy(run, e, shim_len(e) < RUN_TEXT ? shim_len(e) : RUN_TEXT - 1);
+	pad_run(run, run_len(lib, shim_len(dir)));
+	return run;
+}
+
 /* Programs copy their environment, and where its strings differ in length the allocator's state does: they are the
  * recorded ones from here on. What children need is in the run. */
 static void recorded_environment(char **envp)
@@ -568,6 +599,8 @@ static void recorded_environment(char **envp)
 			e = (char *)x->options;
 		} else if (shim_starts(e, "LD_PRELOAD=") && *x->preload) {
 			e = (char *)x->preload;
+		} else if (shim_starts(e, "PROPHET_RUN=") && *x->preload) {
+			e = recorded_run(e, (const char *)x->preload + sizeof "LD_PRELOAD=" - 1, (const char *)x->given + sizeof "PROPHET_TRACE=" - 1);
 		}
 		if (*e)
 			envp[to++] = e;

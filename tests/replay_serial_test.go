@@ -22,7 +22,7 @@ func serially(t *testing.T, n int, dir, build string, before, argv []string) {
 		err := cmd.Run()
 		return out.String(), errs.String(), err
 	}
-	out, errs, err := run(append([]string{filepath.Join(build, "prophet"), "record", "-q", "--serial", "-o", trace, "--"}, argv...)...)
+	out, errs, err := run(append([]string{filepath.Join(build, "prophet"), "record", "-q", "--serial", "--chaos", "3", "-o", trace, "--"}, argv...)...)
 	if err != nil {
 		t.Fatalf("the recorded run: %v: %s", err, clip(errs))
 	}
@@ -53,12 +53,14 @@ func TestSerialAddresses(t *testing.T) {
 	}
 	replayed(t, 2, "large.c", compile(t, filepath.Join(top, "tests", "replay", "largelib.c")), big)
 	replayed(t, 2, "heap.c")
+	replayed(t, 2, "stack.c")
 }
 
 // Memory that a call writes to a file, or fills from one, does not change meanwhile.
 func TestSerialShared(t *testing.T) {
 	t.Parallel()
 	replayed(t, 5, "overwritten.c")
+	replayed(t, 5, "closed.c") // and what a descriptor was is known when it is gone
 }
 
 // A server whose processes share memory and signal one another, with its clients, from its start to its end.

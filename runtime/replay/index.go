@@ -115,6 +115,9 @@ func recordedEnvironment(head *cabi.Replay, env []string, dir string) {
 			}
 		}
 	}
+	if path := string(bytes.TrimRight(head.Trace[:], "\x00")); strings.HasPrefix(path, "PROPHET_TRACE=/") { // it may have been moved since
+		dir = strings.TrimPrefix(path, "PROPHET_TRACE=")
+	}
 	copy(head.Given[:len(head.Given)-1], "PROPHET_TRACE="+dir)
 }
 

@@ -171,7 +171,32 @@ func environment(lib, path string, o *Options) []string {
 			env = append(env, e)
 		}
 	}
-	return append(env, "LD_PRELOAD="+preload, "PROPHET_TRACE="+path, options(o))
+	return append(env, Padded([]string{"LD_PRELOAD=" + preload, "PROPHET_TRACE=" + path, options(o)}, 0)...)
+}
+
+// envStep is what the variables that a program is started with take together a multiple of, so that those of a
+// re-execution, which are others, can take as much: a stack lies below its program's environment.
+const envStep = 512
+
+// Padded adds commas to the options, which are the last, so that the variables take the bytes that those of the recorded
+// run took; 0: this is to be one.
+func Padded(vars []string, bytes int) []string {
+	n := Bytes(vars)
+	if bytes == 0 {
+		bytes = (n + envStep - 1) / envStep * envStep
+	}
+	if n < bytes {
+		vars[len(vars)-1] += strings.Repeat(",", bytes-n)
+	}
+	return vars
+}
+
+// Bytes is what variables take of a program's stack.
+func Bytes(vars []string) (n int) {
+	for _, v := range vars {
+		n += len(v) + 1
+	}
+	return n
 }
 
 // options is what the library is told, as a variable of the environment.

@@ -95,6 +95,9 @@ func replay() ([]byte, error) {
 		if holds(c) {
 			f = append(f, "RE_HOLDS")
 		}
+		if c.Block && strings.Contains("; "+c.Rec, "; obj fd ") {
+			f = append(f, "RE_FD")
+		}
 		if slices.Contains(makers, c.Name) {
 			f = append(f, "RE_MAKES")
 		}
