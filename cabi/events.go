@@ -37,7 +37,7 @@ const (
 	TagToken   = 24 // V turn<<3|how (Token…): the token of a serial run came to this thread (shim/serial.h)
 	TagWas     = 25 // V dev, V ino, V mode, V uid, V gid, V mtime ns, S text of a link: a file before the run changed it; the KEPT or the call that follows says which
 	TagSigInfo = 26 // V V V V: the 32 bytes behind si_code, as 64-bit Linux lays them out, of the signal before; where its handler asked for them
-	TagFrames  = 27 // V number, S: Z return address - the one before (the first: as it is), innermost first: defines a stack, numbered from 0 since all that predicts was forgotten
+	TagFrames  = 27 // V number, S: Z return address - the one before (the first: as it is), innermost first (of a place that a signal interrupted: one more): defines a stack, numbered from 0 since all that predicts was forgotten
 	TagStack   = 28 // V number, V bits (Stack…): who called the call site of the event before
 	TagSample  = 29 // V dt, V number, V ns of CPU time that the thread has used, absolute: a timer of CPU time found the thread there; the stack's first address is where
 	TagLimit   = 30 // first tag that is not defined yet
@@ -158,6 +158,7 @@ const (
 	UnseenFutex   = 6 // syscall(SYS_futex) on an object
 	UnseenGoLike  = 7 // exec of a program that issues its own system calls
 	UnseenSandbox = 8 // a seccomp filter forbids what recording needs: the process is recorded up to there
+	UnseenCPU     = 9 // CPU time by a timer's stacks: the program uses the timer's signal itself
 	UnseenStdio   = 8 // the C library's streams: its tables of functions are not as known
 )
 

@@ -185,6 +185,7 @@
 #define PROPHET_UnseenFutex 6
 #define PROPHET_UnseenGoLike 7
 #define PROPHET_UnseenSandbox 8
+#define PROPHET_UnseenCPU 9
 #define PROPHET_UnseenStdio 8
 #define PROPHET_ObjNone 0
 #define PROPHET_ObjMutex 1

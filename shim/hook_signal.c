@@ -11,6 +11,7 @@
  */
 #include "handler.h"
 #include "replay.h"
+#include "stack.h"
 #include "steps_proc.h"
 #include <stdarg.h>
 
@@ -165,6 +166,8 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 	struct thr *t;
 	if (unlikely(shim_ctl.pause) && shim_hidden_signal(sig, a->info ? si : 0))
 		return;
+	if (unlikely(sig == SIGPROF) && a->info && shim_stack_signal(sig, si))
+		return;
 	if (unlikely(shim_ctl.serial) && a->info && shim_serial_stopped(sig, si, context))
 		return;
 	if (unlikely(shim_replays) && (t = current()) && !shim_re_signal(t, sig, si))
@@ -279,13 +282,15 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 			mine.sa_sigaction = shim_re_guard_signal;
 			mine.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
 		}
+		shim_stack_yields(shim_self.thr, sig, (int)what, &mine);
 	}
 	r = real(sig, act ? &mine : 0, old ? &was : 0);
 	if (r == 0 && sig == SIGCONT && act)
 		shim_timers_guarded();
 	if (r == 0 && old) {
 		a = action_of(sig, was.sa_sigaction);
-		if (shim_timers_guard((const void *)was.sa_sigaction) || shim_serial_guard((const void *)was.sa_sigaction))
+		if (shim_timers_guard((const void *)was.sa_sigaction) || shim_serial_guard((const void *)was.sa_sigaction) ||
+		    shim_stack_guard((const void *)was.sa_sigaction))
 			shim_zero(&was, sizeof was); /* SIG_DFL */
 		if (a) {
 			was.sa_sigaction = a->fn;
@@ -338,7 +343,7 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 		mine = as_plain(wrapped(sig, as_full(fn), 0, 0));
 	else if (fn == SIG_DFL && unlikely(shim_re_guarded(sig)) && wraps(sig))
 		mine = as_plain(shim_re_guard_signal);
-	r = real(sig, mine);
+	r = unlikely(shim_stack_yields(shim_self.thr, sig, (int)doing(fn), &now)) ? SIG_DFL : real(sig, mine);
 	if ((!SHIM_CONTEXT_ALWAYS || shim_replays) && mine != fn && r != SIG_ERR && REAL(sigaction)(sig, 0, &now) == 0 && now.sa_handler == mine) {
 		if (fn != SIG_DFL)
 			now.sa_sigaction = wrapped(sig, as_full(fn), 0, 1);

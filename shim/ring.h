@@ -81,6 +81,7 @@ struct thr {
 	} under[UNDER_MAX];
 	u64 stack_gen; /* genx when nstacks was counted */
 	u64 holder_at; /* ticks: until then no other thread is asked for its stack */
+	u32 cpu_timer, pad3; /* id + 1 of the timer of stack_cpu.c */
 	u32 nstacks, stack_asked; /* defined; bits of the next stack */
 	u8 path[256];
 	struct key keys[PROPHET_KeySlots];

@@ -60,6 +60,7 @@ HIDDEN int shim_fd_ours_from(u32 first); /* the lowest of ours from there on; -1
 HIDDEN void shim_fd_yield(int fd); /* ours moves elsewhere: the program wants the number */
 HIDDEN int shim_room(u32 part); /* PROPHET_Room…: gives a part of the control mapping its space; 0: there is none to be had */
 HIDDEN u64 *shim_known_files(void); /* PROPHET_KnownFiles words in the control mapping; the first counts the others */
+HIDDEN void shim_take_back(u64 set); /* pending signals of that set */
 HIDDEN void shim_ring_rate(u64 ticks_per_ms);
 HIDDEN void shim_io_counts(u64 *rchar, u64 *wchar);
 HIDDEN int shim_trace_asked(const char *dir); /* another trace than ours is wanted */

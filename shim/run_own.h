@@ -24,6 +24,5 @@ HIDDEN const char *shim_shm_file(char *buf, u32 cap, const char *suffix); /* the
 HIDDEN long shim_control_open(u64 tag); /* the file control of shim_run.dir, wherever it lies */
 HIDDEN int shim_control_map(int fd);
 HIDDEN void shim_say_where(void); /* remembers what standard error is at the start */
-HIDDEN void shim_take_back(u64 set);
 
 #endif

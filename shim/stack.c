@@ -15,6 +15,7 @@
 #include "stack.h"
 #include "cfi.h"
 #include "thread.h"
+#include <time.h>
 
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
 
@@ -29,6 +30,7 @@ void shim_stack_begin(struct thr *t)
 {
 	t->stack_at = shim_stack_every ? t->last + shim_stack_every : ~0ull;
 	t->stack_asked = 0;
+	t->cpu_timer = 0;
 }
 
 /* A stack in the making. */
@@ -148,6 +150,35 @@ COLD void shim_stack(struct ev *e, u64 pos)
 	t->writing = 0;
 	if (m.unknown)
 		shim_module_of(t, m.unknown);
+}
+
+/* A timer of CPU time found the thread at this place. In a call the sample has the time at which the event before ended, as the
+ * call's own begins at its stamp. */
+COLD void shim_stack_sample(struct thr *t, const void *context)
+{
+	struct making m = {0, 0, 0, 0, 0};
+	struct named o;
+	struct walk w;
+	struct timespec ts = {0, 0};
+	u64 pos, last, now;
+	u8 *p;
+	sys(SYS_clock_gettime, 3 /* CLOCK_THREAD_CPUTIME_ID */, &ts);
+	pos = shim_place(t);
+	last = shim_cursor(t);
+	now = t->slot->call ? last : shim_ticks();
+	if (now < last)
+		now = last;
+	shim_walk_from(&w, SHIM_CONTEXT_PC(context), SHIM_CONTEXT_SP(context), SHIM_CONTEXT_FP(context), SHIM_CONTEXT_LR(context), 1);
+	p = put_stack(t, t->ring + (u32)pos, &m, &w, 0, &o);
+	p = put_v(p, PROPHET_TagSample);
+	p = put_v(p, now - last);
+	p = put_v(p, o.number);
+	p = put_v(p, (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec);
+	if (shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)))) {
+		t->last = now;
+		keep(t, &o);
+	}
+	t->writing = 0;
 }
 
 #define HOLDERS 256 /* threads that are looked at */

@@ -117,4 +117,9 @@ static inline void shim_input_usage(struct ev *e, int ok, const struct rusage *u
 	e->inlen = (u32)(p - e->inbuf);
 }
 
+/* The program uses the signal of stack_cpu.c. */
+HIDDEN void shim_pre_sigprof_set(struct ev *e, const sigset_t *set);
+HIDDEN void shim_pre_sigprof_timer(struct ev *e, int which);
+HIDDEN void shim_pre_sigprof_event(struct ev *e, const struct sigevent *ev);
+
 #endif

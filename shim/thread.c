@@ -352,6 +352,7 @@ int shim_thread_boot(int argc, char **argv)
 	proc_record(t, argc, argv);
 	begun(t);
 	modules(t);
+	shim_stack_timer(t, &mask);
 	shim_unblock(&mask);
 	shim_serial_boot();
 	if (shim_ctl.serial)
@@ -406,6 +407,7 @@ void shim_forked(void)
 			clock_record(t);
 			shim_record(t, rec, proc_head(rec, 0));
 			begun(t);
+			shim_stack_timer(t, &mask);
 		}
 	}
 	shim_unblock(&mask);
@@ -447,6 +449,7 @@ void shim_thread_begin(struct thr *t)
 	t->last = shim_ticks();
 	t->slot->base = t->last;
 	begun(t);
+	shim_stack_timer(t, t->quiet ? &t->mask : &mask);
 	shim_unblock(t->quiet ? &t->mask : &mask);
 	if (unlikely(t->re != 0))
 		shim_re_look(t); /* a signal that it has from the start */
@@ -463,6 +466,7 @@ void shim_thread_ending(struct thr *t)
 		return;
 	if (unlikely(t->re != 0))
 		shim_re_ending(t);
+	shim_stack_timer_end(t);
 	shim_cpu(t);
 	__atomic_store_n(&t->slot->state, PROPHET_SlotEnding, __ATOMIC_RELEASE);
 	t->ended = __atomic_load_n(&shim_wiped->ended, __ATOMIC_RELAXED);
@@ -635,6 +639,7 @@ struct thr *shim_ready_slow(u32 cls)
 		if (!t && (t = take(0, 0, PROPHET_ThreadFound))) {
 			tls_is(t);
 			begun(t);
+			shim_stack_timer(t, &mask);
 		}
 		shim_unblock(&mask);
 		if (!t)

@@ -6432,6 +6432,7 @@ EXPORT int signalfd(int fd, const sigset_t *mask, int flags)
 	int r;
 	if (!shim_begin(&e, CALL_signalfd, CLASS_net, CALLER()))
 		return REAL(signalfd)(fd, mask, flags);
+	shim_pre_sigprof_set(&e, mask);
 	r = REAL(signalfd)(fd, mask, flags);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -8247,6 +8248,7 @@ EXPORT int setitimer(__itimer_which_t which, const struct itimerval *restrict se
 	if (!shim_begin(&e, CALL_setitimer, CLASS_time, CALLER()))
 		return REAL(setitimer)(which, set, old);
 	e.inbuf = answer;
+	shim_pre_sigprof_timer(&e, (int)which);
 	r = REAL(setitimer)(which, set, old);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -8280,6 +8282,7 @@ EXPORT int timer_create(clockid_t clk, struct sigevent *restrict sev, timer_t *r
 	int r;
 	if (!shim_begin(&e, CALL_timer_create, CLASS_time, CALLER()))
 		return REAL(timer_create)(clk, sev, id);
+	shim_pre_sigprof_event(&e, sev);
 	r = REAL(timer_create)(clk, sev, id);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
@@ -9988,50 +9991,19 @@ EXPORT int __sigsuspend(const sigset_t *set)
 	return r;
 }
 
-EXPORT int sigwait(const sigset_t *set, int *sig);
-static NOINLINE void sigwait_late(struct thr *t, void *pc, u64 begin, u64 end, int r, const sigset_t *set, int *sig)
-{
-	struct ev e;
-	(void)set;
-	(void)sig;
-	shim_late(&e, t, CALL_sigwait, pc, begin, end);
-	e.ret = (i64)r;
-	e.f1 = (u64)(shim_set_if(r,set));
-	e.f2 = (u64)((r==0?*sig:0));
-	shim_done(&e);
-}
-
-static NOINLINE int sigwait_event(void *pc, const sigset_t *set, int *sig)
+EXPORT int sigwait(const sigset_t *set, int *sig)
 {
 	struct ev e;
 	int r;
-	if (!shim_begin(&e, CALL_sigwait, CLASS_signal, pc))
+	if (!shim_begin(&e, CALL_sigwait, CLASS_signal, CALLER()))
 		return REAL(sigwait)(set, sig);
+	shim_pre_sigprof_set(&e, set);
 	r = REAL(sigwait)(set, sig);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = (i64)r;
 	e.f1 = (u64)(shim_set_if(r,set));
 	e.f2 = (u64)((r==0?*sig:0));
 	shim_done(&e);
-	return r;
-}
-
-EXPORT int sigwait(const sigset_t *set, int *sig)
-{
-	struct thr *t = shim_simple(CLASS_signal);
-	u64 begin, end;
-	int r;
-	if (unlikely(!t))
-		return sigwait_event(CALLER(), set, sig);
-	begin = shim_simple_begin(t, CALL_sigwait);
-	r = REAL(sigwait)(set, sig);
-	end = shim_ticks();
-	t->slot->call = 0;
-	{
-		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_sigwait), (i64)r, (u64)(shim_set_if(r,set)), (u64)((r==0?*sig:0)), 0, begin, end)))
-			return r;
-	}
-	sigwait_late(t, CALLER(), begin, end, r, set, sig);
 	return r;
 }
 
@@ -10043,6 +10015,7 @@ EXPORT int sigwaitinfo(const sigset_t *set, siginfo_t *si)
 	if (!shim_begin(&e, CALL_sigwaitinfo, CLASS_signal, CALLER()))
 		return REAL(sigwaitinfo)(set, si);
 	e.inbuf = answer;
+	shim_pre_sigprof_set(&e, set);
 	r = REAL(sigwaitinfo)(set, si);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
@@ -10060,6 +10033,7 @@ EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *si, const struct timespe
 	if (!shim_begin(&e, CALL_sigtimedwait, CLASS_signal, CALLER()))
 		return REAL(sigtimedwait)(set, si, time);
 	e.inbuf = answer;
+	shim_pre_sigprof_set(&e, set);
 	r = REAL(sigtimedwait)(set, si, time);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);

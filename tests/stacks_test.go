@@ -193,3 +193,51 @@ func TestStacksReexecuted(t *testing.T) {
 	}
 	c.Reexecuted(t, rec)
 }
+
+// TestStacksCPU: a timer of CPU time finds where the program computes, without a call.
+func TestStacksCPU(t *testing.T) {
+	bin := gcc(t, "prof", "-O1", filepath.Join(top, "tests/progs/prof.c"))
+	run := Cmd{Argv: []string{bin, "fork"}, Options: "stacks=cpu:200"}.Recorded(t)
+	if run.Stdout != "forked\n" {
+		t.Fatalf("%s: %s%s", run.Status, run.Stdout, run.Stderr)
+	}
+	all := folded(t, run.Trace, "--type", "cpu")
+	var burn, ns int64
+	chains := map[string]bool{}
+	for s, n := range all {
+		ns += n
+		if i := strings.Index(s, ";burn"); i >= 0 {
+			burn += n
+			chains[s[strings.LastIndex(s[:i], ";")+1:i+5]] = true
+		}
+	}
+	if !chains["main;burn"] || !chains["thread;burn"] || burn < 150e6 || ns > 300e6 {
+		t.Errorf("of 190 ms of CPU time %d are burn's, of %d: %v", burn/1e6, ns/1e6, all)
+	}
+	info, err := exec.Command(built(t, "prophet"), "info", run.Trace).Output()
+	if err != nil || !bytes.Contains(info, []byte("200 stacks a second and thread and as many by CPU time")) {
+		t.Errorf("info does not say so: %v\n%s", err, info)
+	}
+}
+
+// TestStacksCPUUnnoticed: programs that use the timer's signal themselves, or have calls that a signal could break off.
+func TestStacksCPUUnnoticed(t *testing.T) {
+	bin := gcc(t, "prof", "-O1", filepath.Join(top, "tests/progs/prof.c"))
+	for _, c := range []struct {
+		mode string
+		said bool // the trace says that there are no such stacks
+	}{{"handler", true}, {"timer", true}, {"raise", false}, {"ignore", true}, {"default", false}, {"wait", true}, {"calls", false}, {"exec", false}} {
+		cmd := Cmd{Argv: []string{bin, c.mode}, Options: "stacks=cpu:500"}
+		bare, rec := cmd.Bare(t), cmd.Recorded(t)
+		if bare.Stdout != rec.Stdout || bare.Stderr != rec.Stderr || bare.Status != rec.Status {
+			t.Errorf("%s: bare %s %q %q, recorded %s %q %q", c.mode, bare.Status, bare.Stdout, bare.Stderr, rec.Status, rec.Stdout, rec.Stderr)
+		}
+		out, err := exec.Command(built(t, "prophet"), "info", rec.Trace).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: info: %v\n%s", c.mode, err, out)
+		}
+		if said := bytes.Contains(out, []byte("the program uses SIGPROF itself")); said != c.said {
+			t.Errorf("%s: the trace says that the program uses the signal: %v\n%s", c.mode, said, out)
+		}
+	}
+}

@@ -58,11 +58,9 @@ func module(m *trace.Module) symbols.Module {
 	return symbols.Module{Path: m.Path, BuildID: string(m.BuildID)}
 }
 
-// inside is an address in the instruction that frame i stands at: that of a return address is the one before.
+// inside is an address in the instruction that frame i stands at: the one before a return address, as which the trace has
+// other places, too.
 func (s *Stack) inside(i int) uint64 {
-	if i == 0 && s.Call == 0 {
-		return s.PCs[0]
-	}
 	return s.PCs[i] - 1
 }
 

@@ -60,7 +60,7 @@ type hold struct {
 
 func newPart(b *builder, th *trace.Thread) *part {
 	return &part{b: b, th: th, places: map[site]*place{}, spent: map[*Stack]*spent{}, held: map[trace.Object]hold{}, prev: th.First,
-		known: th.How == cabi.ThreadCreated, timed: b.timed[th]}
+		known: th.How == cabi.ThreadCreated || th.How == cabi.ThreadForked, timed: b.timed[th]}
 }
 
 func (p *part) place(r *trace.Record) *place {
@@ -158,6 +158,9 @@ func (p *part) run(s *spent, ticks uint64) {
 
 // counted is the kernel's count of the thread's CPU time: what lay between the calls since the last one was no more.
 func (p *part) counted(ns uint64) {
+	if p.timed {
+		return
+	}
 	var all uint64
 	for _, s := range p.fresh {
 		all += s.pend
@@ -205,8 +208,8 @@ func (p *part) sample(r *trace.Record) {
 	p.b.taken++
 	p.b.mu.Unlock()
 	ran := r.Nums[1] - min(p.cpu, r.Nums[1])
-	if !p.known {
-		ran = 0
+	if !p.known { // what the thread ran before this program is not this program's
+		ran = min(ran, 1e9/uint64(max(p.b.t.Meta.Options.Stacks, 1)))
 	}
 	p.cpu, p.known = r.Nums[1], true
 	if len(r.Stack) > 0 {

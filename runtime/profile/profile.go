@@ -54,8 +54,8 @@ func (v *Values) add(o *Values) {
 	}
 }
 
-// Stack is where time went. PCs are addresses in Proc, innermost first: the first is the call site of Call, or where a
-// CPU timer found the thread when Call is 0; all others are return addresses.
+// Stack is where time went. PCs are return addresses in Proc, innermost first: the first is the call site of Call, or, when
+// Call is 0, one more than where a timer of CPU time found the thread.
 type Stack struct {
 	Proc *trace.Proc
 	Call uint16

@@ -104,5 +104,5 @@ func Name(s string) string {
 			}
 		}
 	}
-	return strings.TrimSuffix(s, ".abi0") // of Go: the same function, called from assembly
+	return strings.TrimPrefix(strings.TrimSuffix(s, ".abi0"), "__GI_") // of Go: the same function, called from assembly; of the C library: called from within
 }

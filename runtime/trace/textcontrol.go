@@ -40,7 +40,7 @@ var (
 	keptHow    = []string{"clone", "copy", "not", "failed"}
 	tokenHow   = []string{"given", "dead", "slept", "spun"}
 	tokenAt    = []string{"end", "here"}
-	unseenWhat = []string{"?", "static program", "set-uid program", "foreign program", "io_uring", "direct system call", "futex", "program with system calls of its own", "sandbox that forbids recording"}
+	unseenWhat = []string{"?", "static program", "set-uid program", "foreign program", "io_uring", "direct system call", "futex", "program with system calls of its own", "sandbox that forbids recording", "CPU time by stacks of a timer, as the program uses SIGPROF itself:"}
 )
 
 // ExitHow, KeptHow, LostWhy and UnseenWhat are the words for what a record says.
