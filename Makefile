@@ -11,7 +11,7 @@ SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cksum shim/zexports_$(1)
 # Nor does it know of headers that lie in other directories.
 HEADERS    = CGO_CPPFLAGS=-DPROPHET_HEADERS=$(firstword $(shell cat cabi/*.h | cksum))
 CROSS     := aarch64-linux-gnu
-GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' 2>/dev/null) go.mod
+GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' 2>/dev/null) $(wildcard runtime/report/page/*.*) go.mod
 ISSUESRC  := $(wildcard replayd/*/*.c replayd/*/*.h replayd/*/*.S cabi/*.h)
 SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map tools/asleep/*.go) go.mod
 

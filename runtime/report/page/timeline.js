@@ -144,27 +144,36 @@ function timeline(t, slot) {
 		slot.dataset.from = from; slot.dataset.to = to;
 	}
 
-	function drawMap() {
-		const w = map.clientWidth, h = 64, g = prepare(map, w, h), n = t.overview;
-		let top = 1e-9;
-		for (let i = 0; i < n; i++) { let s = 0; for (const o of t.over) s += o[i]; top = Math.max(top, s); }
-		const base = new Float32Array(n), W = w - gutter;
+	// The overview is drawn anew only when its size, the colours or what is hidden has changed.
+	const bitmap = document.createElement("canvas");
+	let drawnMap = "", most = 1e-9;
+	function mapBitmap(w, h) {
+		const key = [w, h, window.devicePixelRatio, [...hidden], colours.compute].join();
+		if (key === drawnMap) return;
+		drawnMap = key;
+		const g = prepare(bitmap, w, h), n = t.overview, base = new Float32Array(n);
+		most = 1e-9;
+		for (let i = 0; i < n; i++) { let sum = 0; for (const o of t.over) sum += o[i]; most = Math.max(most, sum); }
 		for (let k = 0; k < G; k++) {
 			if (hidden.has(groupNames[k])) continue;
 			g.fillStyle = colours[groupNames[k]];
-			g.beginPath();
 			for (let i = 0; i < n; i++) {
 				const v = t.over[k][i];
 				if (v <= 0) continue;
-				const y0 = base[i], y1 = base[i] + v;
-				g.rect(gutter + W * i / n, h - 2 - (h - 8) * y1 / top, W / n + .3, (h - 8) * (y1 - y0) / top);
-				base[i] = y1;
+				g.fillRect(w * i / n, h - 2 - (h - 8) * (base[i] + v) / most, w / n + .3, (h - 8) * v / most);
+				base[i] += v;
 			}
-			g.fill();
 		}
+	}
+
+	function drawMap() {
+		const w = map.clientWidth, h = 64, g = prepare(map, w, h), W = w - gutter;
+		if (W <= 0) return;
+		mapBitmap(W, h);
+		g.drawImage(bitmap, gutter, 0, W, h);
 		g.fillStyle = colours.soft;
 		g.fillText(gutter < 100 ? "All" : "All threads", 10, h / 2 - 7);
-		g.fillText(gutter < 100 ? digits(top) : "at most " + (top >= 10 ? Math.round(top) : digits(top)), 10, h / 2 + 9);
+		g.fillText(gutter < 100 ? digits(most) : "at most " + (most >= 10 ? Math.round(most) : digits(most)), 10, h / 2 + 9);
 		const a = gutter + W * from / run, b = gutter + W * to / run;
 		g.fillStyle = colours.card; g.globalAlpha = .72;
 		g.fillRect(gutter, 0, a - gutter, h); g.fillRect(b, 0, w - b, h);
@@ -194,37 +203,56 @@ function timeline(t, slot) {
 		return (v / k).toFixed(Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / k) - 1e-9)))) + " " + unit;
 	}
 
+	// Lanes are painted pixel by pixel: a picture of a million calls takes no longer than one of ten.
+	let image = null, px = null, inks = [], dim = [];
 	function drawLanes() {
-		const w = lanes.clientWidth, h = pin.clientHeight, g = prepare(lanes, w, h), W = w - gutter, skip = scroll.scrollTop;
-		axis(g, w, h);
+		const w = lanes.clientWidth, h = pin.clientHeight, g = prepare(lanes, w, h), W = w - gutter, skip = scroll.scrollTop, k = lanes.width / w, pw = Math.floor(W * k), ph = Math.floor((h - axisH) * k);
+		if (pw <= 0 || ph <= 0) return;
+		if (!image || image.width !== pw || image.height !== ph) { image = g.createImageData(pw, ph); px = new Uint32Array(image.data.buffer); } else px.fill(0);
+		inks = groupNames.map(n => ink32(colours[n], 255)); dim = groupNames.map(n => ink32(colours[n], 46));
 		let drawn = 0, exact = 0;
+		const first = Math.max(0, Math.floor(skip / (rowH + rowGap))), last = Math.min(rows.length, first + Math.ceil(h / (rowH + rowGap)) + 1), names = [];
+		for (let r = first; r < last; r++) {
+			const l = rows[r], top = rowGap + r * (rowH + rowGap) - skip, y0 = Math.round(top * k), y1 = Math.round((top + rowH) * k);
+			const i0 = firstAfter(l, from);
+			let i1 = i0, room = 3 * pw;
+			while (i1 < l.begin.length && l.begin[i1] < to && room-- > 0) i1++;
+			const whole = l.slices === l.all, few = room > 0 && (to - from) / W < run / t.bins, calls = nameOn || few && (l.slices > 0 || whole);
+			drawn += calls && whole && few ? life(l, y0, y1, pw, ph) : shares(l, y0, y1, pw, ph);
+			if (calls) { const n = slices(l, i0, y0, y1, pw, ph, k, r, names); drawn += n; exact += n; }
+		}
+		g.putImageData(image, Math.round(gutter * k), Math.round(axisH * k));
+		g.globalCompositeOperation = "destination-over";
+		axis(g, w, h);
+		g.globalCompositeOperation = "source-over";
 		g.save();
 		g.beginPath(); g.rect(0, axisH, w, h - axisH); g.clip();
-		const first = Math.max(0, Math.floor(skip / (rowH + rowGap))), last = Math.min(rows.length, first + Math.ceil(h / (rowH + rowGap)) + 1);
+		g.font = "11px system-ui, sans-serif";
+		for (const [r, q, x0, x1, name] of names) {
+			g.fillStyle = inkOn(colours[groupNames[q]]);
+			g.fillText(fit(g, name, Math.floor((x1 - x0 - 10) / 8) * 8), gutter + x0 + 5, axisH + rowGap + r * (rowH + rowGap) - skip + rowH / 2 + .5);
+		}
+		g.font = "12px system-ui, sans-serif";
 		for (let r = first; r < last; r++) {
 			const l = rows[r], y = axisH + rowGap + r * (rowH + rowGap) - skip;
-			if (document.activeElement === lanes && r === lane) { g.fillStyle = colours.hover; g.fillRect(0, y - 1, w, rowH + 2); }
-			const i0 = firstAfter(l, from);
-			let i1 = i0, room = 3 * W;
-			while (i1 < l.begin.length && l.begin[i1] < to && room-- > 0) i1++;
-			const whole = l.slices === l.all, few = room > 0 && (to - from) / W < run / t.bins;
-			const calls = nameOn ? true : few && (l.slices > 0 || whole);
-			g.globalAlpha = nameOn ? .18 : 1;
-			if (calls && whole && few) drawn += life(g, l, y, W); else drawn += shares(g, l, y, W);
-			g.globalAlpha = 1;
-			if (calls) { const n = slices(g, l, i0, y, W); drawn += n; exact += n; }
 			if (picked && picked.l === l) {
-				const x = gutter + W * (l.begin[picked.i] - from) / (to - from), x1 = gutter + W * (l.begin[picked.i] + l.took[picked.i] - from) / (to - from);
-				g.strokeStyle = colours.ink; g.lineWidth = 2; g.strokeRect(Math.max(gutter, x) - 1, y - 1, Math.max(3, Math.min(w, x1) - Math.max(gutter, x)) + 2, rowH + 2);
+				const x = Math.max(gutter, gutter + W * (l.begin[picked.i] - from) / (to - from)), x1 = Math.min(w, gutter + W * (l.begin[picked.i] + l.took[picked.i] - from) / (to - from));
+				if (x1 >= gutter && x <= w) { g.strokeStyle = colours.ink; g.lineWidth = 2; g.strokeRect(x - 1, y - 1, Math.max(3, x1 - x) + 2, rowH + 2); }
 			}
-			g.fillStyle = colours.card; g.fillRect(0, y - 1, gutter - 4, rowH + 2);
-			if (document.activeElement === lanes && r === lane) { g.fillStyle = colours.hover; g.fillRect(0, y - 1, gutter - 4, rowH + 2); }
+			const here = document.activeElement === lanes && r === lane;
+			g.fillStyle = here ? colours.hover : colours.card; g.fillRect(0, y - 1, gutter - 4, rowH + 2);
+			if (here) { g.fillStyle = colours.accent; g.fillRect(0, y - 1, 3, rowH + 2); }
 			g.fillStyle = colours.ink;
 			g.fillText(fit(g, l.name, gutter - 18), 10, y + rowH / 2 + .5);
 		}
 		if (!rows.length) { g.fillStyle = colours.soft; g.fillText("No thread has a call like that.", gutter, axisH + 12); }
 		g.restore();
 		slot.dataset.drawn = drawn; slot.dataset.exact = exact;
+	}
+	// ink32 is a colour #rrggbb as a pixel of an image.
+	function ink32(c, alpha) {
+		const b = new Uint8Array([parseInt(c.slice(1, 3), 16), parseInt(c.slice(3, 5), 16), parseInt(c.slice(5, 7), 16), alpha]);
+		return new Uint32Array(b.buffer)[0];
 	}
 
 	const fitted = new Map();
@@ -240,57 +268,49 @@ function timeline(t, slot) {
 		return v;
 	}
 
-	// life draws a thread as being between calls for as long as it lives.
-	function life(g, l, y, W) {
+	// life paints a thread as being between calls for as long as it lives.
+	function life(l, y0, y1, pw, ph) {
 		if (hidden.has("compute")) return 0;
-		const k = W / (to - from), x0 = Math.max(0, (l.start_ns - from) * k), x1 = Math.min(W, (l.start_ns + l.duration_ns - from) * k);
+		const k = pw / (to - from), x0 = Math.max(0, Math.floor((l.start_ns - from) * k)), x1 = Math.min(pw, Math.ceil((l.start_ns + l.duration_ns - from) * k));
 		if (x1 <= x0) return 0;
-		g.fillStyle = colours.compute;
-		g.fillRect(gutter + x0, y, x1 - x0, rowH);
+		for (let y = Math.max(0, y0); y < Math.min(ph, y1); y++) px.fill(inks[0], y * pw + x0, y * pw + x1);
 		return 1;
 	}
 
-	// shares draws columns of shares, of the level whose bins are about a pixel wide.
-	function shares(g, l, y, W) {
-		const per = (to - from) / W * t.bins / run;
-		const level = Math.max(0, Math.min(l.levels.length - 1, Math.floor(Math.log2(Math.max(1, per)))));
-		const d = l.levels[level], n = t.bins >> level, a = Math.max(0, Math.floor(from / run * n)), b = Math.min(n, Math.ceil(to / run * n));
-		const base = new Float32Array(b - a), k = W / (to - from) * run / n, off = -from * W / (to - from);
+	// shares paints columns of shares, of the level whose bins are about a pixel wide.
+	function shares(l, y0, y1, pw, ph) {
+		const per = (to - from) / pw * t.bins / run, level = Math.max(0, Math.min(l.levels.length - 1, Math.floor(Math.log2(Math.max(1, per)))));
+		const d = l.levels[level], n = t.bins >> level, use = nameOn ? dim : inks, high = y1 - y0;
 		let drawn = 0;
-		for (let q = 0; q < G; q++) {
-			if (hidden.has(groupNames[q])) continue;
-			let any = false;
-			g.beginPath();
-			for (let i = a; i < b; i++) {
-				const v = d[q * n + i];
-				if (!v) continue;
-				const x0 = Math.max(0, i * k + off), x1 = Math.min(W, (i + 1) * k + off), hh = rowH * v / 255;
-				g.rect(gutter + x0, y + rowH - base[i - a] - hh, x1 - x0 + .2, hh);
-				base[i - a] += hh;
-				any = true; drawn++;
+		for (let x = 0; x < pw; x++) {
+			const bin = Math.min(n - 1, Math.floor((from + (to - from) * (x + .5) / pw) / run * n));
+			let sum = 0, y = y1;
+			for (let q = 0; q < G; q++) {
+				const v = d[q * n + bin];
+				if (!v || hidden.has(groupNames[q])) continue;
+				sum += v;
+				drawn++;
+				const end = Math.max(y0, y1 - Math.round(high * sum / 255));
+				while (y > end) if (--y >= 0 && y < ph) px[y * pw + x] = use[q];
 			}
-			if (any) { g.fillStyle = colours[groupNames[q]]; g.fill(); }
 		}
 		return drawn;
 	}
 
-	// slices draws calls; those that share a pixel with one of their group are drawn once.
-	function slices(g, l, i, y, W) {
-		const k = W / (to - from), paths = new Array(G), lastX = new Float64Array(G).fill(-9), wide = [];
-		let drawn = 0;
+	// slices paints calls, one over the other where they share a pixel; wide ones are told apart by a gap, and named.
+	function slices(l, i, y0, y1, pw, ph, k, row, names) {
+		const kx = pw / (to - from), line = new Uint32Array(pw);
+		let drawn = 0, lastX = -1, lastQ = -1;
 		for (; i < l.begin.length && l.begin[i] < to; i++) {
 			if (!on(l, i)) continue;
-			const q = t.groups_of[l.kind[i]], x0 = Math.max(0, (l.begin[i] - from) * k), x1 = Math.min(W, (l.begin[i] + l.took[i] - from) * k);
-			if (x1 <= lastX[q] + .7 && x1 - x0 < .7) continue;
-			(paths[q] || (paths[q] = new Path2D())).rect(gutter + x0, y, Math.max(.7, x1 - x0 - (x1 - x0 > 4 ? .8 : 0)), rowH);
-			if (x1 - x0 > 48) wide.push([q, x0, x1, t.names[l.kind[i]]]);
-			lastX[q] = x1;
+			const q = t.groups_of[l.kind[i]], x0 = Math.max(0, Math.floor((l.begin[i] - from) * kx)), x1 = Math.min(pw, Math.max(x0 + 1, Math.round((l.begin[i] + l.took[i] - from) * kx)));
+			if (x1 <= lastX && q === lastQ) continue;
+			line.fill(inks[q], x0, x1 - x0 > 4 * k ? x1 - 1 : x1);
+			if (x1 - x0 > 48 * k) names.push([row, q, x0 / k, x1 / k, t.names[l.kind[i]]]);
+			lastX = x1; lastQ = q;
 			drawn++;
 		}
-		paths.forEach((p, q) => { if (p) { g.fillStyle = colours[groupNames[q]]; g.fill(p); } });
-		g.font = "11px system-ui, sans-serif";
-		for (const [q, x0, x1, name] of wide) { g.fillStyle = inkOn(colours[groupNames[q]]); g.fillText(fit(g, name, Math.floor((x1 - x0 - 10) / 8) * 8), gutter + x0 + 5, y + rowH / 2 + .5); }
-		g.font = "12px system-ui, sans-serif";
+		for (let y = Math.max(0, y0); y < Math.min(ph, y1); y++) for (let x = 0, at = y * pw; x < pw; x++, at++) if (line[x]) px[at] = line[x];
 		return drawn;
 	}
 
@@ -303,13 +323,11 @@ function timeline(t, slot) {
 			let top = 0;
 			for (let i = a; i < b; i++) top = Math.max(top, f[i]);
 			g.fillStyle = colours.line2; g.fillRect(0, r * hh, w, 1);
-			g.fillStyle = colours.soft;
-			g.beginPath();
+			g.fillStyle = colours.wait;
 			if (top > 0) for (let i = a; i < b; i++) {
 				const x0 = Math.max(0, (i / n * run - from) / (to - from) * W), x1 = Math.min(W, ((i + 1) / n * run - from) / (to - from) * W), v = (hh - 8) * f[i] / top;
-				if (v > 0) g.rect(gutter + x0, y - v, x1 - x0 + .3, v);
+				if (v > 0) g.fillRect(gutter + x0, y - v, x1 - x0 + .3, v);
 			}
-			g.globalAlpha = .55; g.fill(); g.globalAlpha = 1;
 			g.fillStyle = colours.ink;
 			g.fillText(fit(g, name, gutter - 14), 10, y - 16);
 			g.fillStyle = colours.soft;
