@@ -25,6 +25,7 @@ func (c *collector) report() *Report {
 	r.Locks = c.locks.list()
 	r.Slow = c.slowCalls()
 	c.files(r)
+	c.name(r)
 	cv := &c.sum.Cover
 	r.Coverage = []Cover{{"read", cv.ReadSeen, cv.ReadBytes}, {"written", cv.WriteSeen, cv.WriteBytes}, {"cpu", cv.CPUSeen, cv.CPUNS}}
 	r.Timeline = c.encode()
@@ -228,7 +229,7 @@ func (c *collector) slowCalls() []SlowCall {
 				site = s.x.th.Proc.Site(s.pc)
 			}
 			out = append(out, SlowCall{Group: Group(g).String(), Call: s.title, NS: c.ns(s.ticks), At: c.since(s.begin), Thread: c.threadName(s.x), N: s.n,
-				What: clean(c.labels[s.what]), Text: s.text, Site: site})
+				What: clean(c.labels[s.what]), Text: s.text, Site: site, stack: Stack{s.x.th.Proc, append([]uint64{s.pc}, s.stack...)}})
 		}
 	}
 	return out

@@ -41,7 +41,7 @@ type collector struct {
 	peak   map[*trace.Proc]uint64
 	exits  map[*trace.Proc]exit
 	begun  map[*trace.Proc]span
-	names  map[trace.Object]string // that threads were given
+	stacks map[place]*seenStack
 	timed  uint64
 }
 
@@ -66,9 +66,14 @@ type thread struct {
 	cpu    uint64 // ns, as last sampled
 	ran    uint64 // ticks between calls since then
 	held   []held
-	does   fdOp // of the event before, for what follows it
+	does   fdOp // this and the next: of the event before, for what follows it
 	ret    int64
 	obj    trace.Object
+	pc     uint64
+	begin  uint64
+	ticks  uint64
+	group  Group
+	slow   bool // it is among the slowest
 	label  string
 }
 
@@ -126,7 +131,7 @@ func Of(t *trace.Trace, o Options, prog trace.Progress) (*Report, error) {
 func newCollector(t *trace.Trace, o Options, sum *summary.Summary) *collector {
 	c := &collector{t: t, o: o, sum: sum, start: sum.Start, end: max(sum.End, sum.Start+1), byUID: map[uint32]*thread{}, label: map[string]uint32{"": 0},
 		labels: []string{""}, print: trace.NewPrinter(t, false), rss: map[*trace.Proc]uint64{}, peak: map[*trace.Proc]uint64{},
-		exits: map[*trace.Proc]exit{}, begun: map[*trace.Proc]span{}, names: map[trace.Object]string{}}
+		exits: map[*trace.Proc]exit{}, begun: map[*trace.Proc]span{}, stacks: map[place]*seenStack{}}
 	c.table = newTable(c.labelOf)
 	c.locks = newLockTable(c)
 	c.links = links.New(t)
@@ -238,7 +243,7 @@ func (c *collector) event(x *thread, r *trace.Record) {
 	}
 	x.end = max(x.end, r.End)
 	c.count[countEvents*overviewSteps+int(c.offset(r.Begin)/c.wide)]++
-	x.does, x.ret, x.obj = in.does, r.Ret, r.Obj
+	x.does, x.ret, x.obj, x.pc, x.begin, x.ticks, x.slow = in.does, r.Ret, r.Obj, r.PC, r.Begin, 0, false
 	var tgt *target
 	if in.ofFd && !r.Obj.None() {
 		tgt = c.table.of(r.Obj)
@@ -290,6 +295,7 @@ func (c *collector) took(x *thread, r *trace.Record, in *callInfo, st *stat, tgt
 		g = Others // it took time, but the lock was free
 	}
 	c.timed++
+	x.ticks, x.group = ticks, g
 	x.time[g] += ticks
 	st.hist.Add(uint64(c.ns(ticks)))
 	if st.parts == nil {
@@ -367,6 +373,8 @@ func (c *collector) control(x *thread, r *trace.Record) {
 		c.locks.object(r)
 	case cabi.TagInput:
 		c.table.input(r, x.does, x.ret, x.obj)
+	case cabi.TagStack:
+		c.stack(x, r)
 	case cabi.TagCPU:
 		x.cpu, x.ran = n[0], 0
 	case cabi.TagRSS:

@@ -279,7 +279,7 @@ func (c *collector) parties(m map[int]*part) []Who {
 func (c *collector) places(m map[place]*part) []Where {
 	out := []Where{}
 	for k, p := range m {
-		out = append(out, Where{Site: c.site(k), Times: p.times, NS: c.ns(p.ticks)})
+		out = append(out, Where{Site: c.site(k), Times: p.times, NS: c.ns(p.ticks), place: k})
 	}
 	slices.SortFunc(out, func(a, b Where) int { return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Site, b.Site)) })
 	return out[:min(len(out), 8)]

@@ -116,6 +116,7 @@ type Where struct {
 	Stack []string `json:"stack,omitempty"` // the innermost frame first
 	Times uint64   `json:"times"`
 	NS    int64    `json:"ns"`
+	place place
 }
 
 // Who is a thread's part in the waits at a lock.
@@ -158,6 +159,7 @@ type SlowCall struct {
 	Text   string   `json:"text"` // as dump prints it
 	Site   string   `json:"site"`
 	Stack  []string `json:"stack,omitempty"`
+	stack  Stack
 }
 
 // Call is how long calls of a kind took.
@@ -207,6 +209,13 @@ type Options struct {
 	Threads int // that are listed, and as many processes
 	Live    bool
 	Workers int
+	Name    func([]Stack) [][]string // functions of each stack, innermost first; nil: call sites stay module and offset
+}
+
+// Stack is return addresses in a process, innermost first: the first is a call site.
+type Stack struct {
+	Proc *trace.Proc
+	PCs  []uint64
 }
 
 func (o *Options) fill() {

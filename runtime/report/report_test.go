@@ -100,6 +100,7 @@ func twoThreads(w *trace.Writer) {
 	e = trace.NewEncoder(2, 0, second+ms, w.Put)
 	begin(e, 2, false)
 	e.Event(&trace.Record{Call: call("pthread_mutex_lock"), Obj: lock, PC: 0x2000, Begin: second + 3*ms, End: second + 8*ms, Timed: true, Seq: 2, Note: cabi.NoteWaited})
+	e.Stack(cabi.StackWait, []uint64{0x2100, 0x2200})
 	e.Event(&trace.Record{Call: call("pthread_mutex_unlock"), Obj: lock, PC: 0x2010, Begin: second + 9*ms})
 	e.Event(&trace.Record{Call: call("read"), Obj: file, Begin: second + 10*ms, End: second + 13*ms, Timed: true, Ret: 4096, F: [3]int64{4096}})
 	e.Event(&trace.Record{Call: call("fsync"), Obj: file, Begin: second + 14*ms, End: second + 16*ms, Timed: true})
@@ -110,7 +111,16 @@ func twoThreads(w *trace.Writer) {
 }
 
 func TestReport(t *testing.T) {
-	r := reportOf(t, Options{}, dirOf(t, "a.prophet", twoThreads))
+	r := reportOf(t, Options{Name: func(list []Stack) (out [][]string) {
+		for _, s := range list {
+			var f []string
+			for _, pc := range s.PCs {
+				f = append(f, fmt.Sprintf("f%x", pc))
+			}
+			out = append(out, f)
+		}
+		return out
+	}}, dirOf(t, "a.prophet", twoThreads))
 	if r.Totals.Threads != 2 || r.Totals.Events != 10 || r.Totals.Timed != 5 || r.Run.NS != 21e6 || r.Damaged != 0 {
 		t.Errorf("totals %+v of %d ns, %d damaged", r.Totals, r.Run.NS, r.Damaged)
 	}
@@ -130,6 +140,12 @@ func TestReport(t *testing.T) {
 	}
 	if len(l.At) != 1 || l.At[0].Site != "0x2000" || len(l.CauseAt) != 1 || l.CauseAt[0].Site != "0x1000" {
 		t.Errorf("waited at %v for what was taken at %v", l.At, l.CauseAt)
+	}
+	if got, want := l.At[0].Stack, []string{"f2000", "f2100", "f2200"}; !slices.Equal(got, want) || !slices.Equal(l.CauseAt[0].Stack, []string{"f1000"}) {
+		t.Errorf("the stacks are %v and %v, want %v and the site alone", got, l.CauseAt[0].Stack, want)
+	}
+	if i := slices.IndexFunc(r.Slow, func(c SlowCall) bool { return c.Group == "lock" }); i < 0 || len(r.Slow[i].Stack) != 3 {
+		t.Errorf("the slow wait has no stack: %+v", r.Slow)
 	}
 	if len(r.Files) != 1 {
 		t.Fatalf("%d files, want one", len(r.Files))

@@ -15,6 +15,7 @@ type slowCall struct {
 	title           string
 	what            uint32
 	text            string
+	stack           []uint64 // who called the call site
 }
 
 // slowest keeps the longest calls that it is offered.
@@ -42,4 +43,5 @@ func (s *slowest) offer(c *collector, x *thread, r *trace.Record, st *stat, tgt 
 		s.list = s.list[:c.o.Slow]
 	}
 	s.min = s.list[len(s.list)-1].ticks
+	x.slow = true
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"prophet/runtime/profile"
 	"prophet/runtime/report"
 	"prophet/runtime/report/page"
 	"prophet/runtime/term"
@@ -62,6 +64,7 @@ Exit status: 0; 1 when parts of the trace are damaged (the rest is shown, under 
 			if err != nil {
 				return err
 			}
+			o.Name = nameStacks
 			r, err := reportOf(a[0], o)
 			if err != nil {
 				return err
@@ -185,6 +188,31 @@ func reportOf(path string, o report.Options) (*report.Report, error) {
 		sayDamage(list, r.Damaged)
 	}
 	return r, nil
+}
+
+// nameStacks finds the functions of stacks in the files of their modules.
+func nameStacks(list []report.Stack) [][]string {
+	p := &profile.Profile{}
+	for i := range list {
+		const any = 1 // a call: the first address is a return address, as all others
+		p.Samples = append(p.Samples, profile.Sample{Stack: &profile.Stack{Proc: list[i].Proc, Call: any, PCs: list[i].PCs}})
+	}
+	bar := term.NewProgress("finding names")
+	names := p.Names(bar.Set)
+	bar.Done()
+	out := make([][]string, len(list))
+	for i := range p.Samples {
+		for k := range list[i].PCs {
+			for _, f := range names.Frame(p.Samples[i].Stack, k) {
+				text := f.Func
+				if f.File != "" {
+					text += fmt.Sprintf(" (%s:%d)", filepath.Base(f.File), f.Line)
+				}
+				out[i] = append(out[i], text)
+			}
+		}
+	}
+	return out
 }
 
 func readPrediction(path string) (*report.Prediction, error) {

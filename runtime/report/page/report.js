@@ -41,9 +41,12 @@ function threads(r) {
 		{name: "Where its time went", show: t => bar(t.time.map((v, i) => [groupNames[i], v]), longest, "thin")}]}));
 }
 
+// frames is a stack, the innermost function first.
+const frames = (stack, site) => el("div", {}, stack[0], el("ol", {class: "stack"}, stack.slice(1).map(f => el("li", {}, f)), stack[0] === site ? null : el("li", {class: "none"}, "at " + site)));
+
 function places(list, caption) {
 	if (!list.length) return el("p", {class: "none"}, "Not known.");
-	return simple(caption, [{name: "Place", show: p => p.stack ? el("div", {}, p.site, el("ol", {class: "stack"}, p.stack.map(f => el("li", {}, f)))) : p.site, cls: "name"},
+	return simple(caption, [{name: "Place", show: p => p.stack ? frames(p.stack, p.site) : p.site, cls: "name"},
 		{name: "Waits", n: true, show: p => grouped(p.times)}, {name: "Time", n: true, show: p => dur(p.ns)}], list);
 }
 const who = (list, caption) => list.length ? simple(caption, [{name: "Thread", show: w => w.thread, cls: "name"}, {name: "Waits", n: true, show: w => grouped(w.times)}, {name: "Time", n: true, show: w => dur(w.ns)}], list)
@@ -90,7 +93,7 @@ function slow(r, line) {
 			{name: "Thread", of: c => c.thread, show: c => c.thread, cls: "name"},
 			{name: "At", n: true, of: c => c.at_ns, show: c => at(c.at_ns, 1e6)}],
 		detail: c => el("div", {}, el("p", {class: "mono"}, c.text), el("p", {class: "facts"}, "Event " + grouped(c.event) + " of thread " + c.thread + (c.site ? ", called at " : ""), c.site ? el("code", {}, c.site) : null),
-			c.stack ? el("ol", {class: "stack"}, c.stack.map(f => el("li", {}, f))) : null, looker(line, c.at_ns, c.ns))}));
+			c.stack ? el("ol", {class: "stack"}, c.stack.map(f => el("li", {}, f))) : null, el("p", {}, looker(line, c.at_ns, c.ns)))}));
 }
 
 function calls(r) {

@@ -303,9 +303,9 @@ function timeline(t, slot) {
 		let drawn = 0, lastX = -1, lastQ = -1;
 		for (; i < l.begin.length && l.begin[i] < to; i++) {
 			if (!on(l, i)) continue;
-			const q = t.groups_of[l.kind[i]], x0 = Math.max(0, Math.floor((l.begin[i] - from) * kx)), x1 = Math.min(pw, Math.max(x0 + 1, Math.round((l.begin[i] + l.took[i] - from) * kx)));
+			const q = t.groups_of[l.kind[i]], x0 = Math.max(0, Math.floor((l.begin[i] - from) * kx)), end = Math.max(x0 + 1, Math.round((l.begin[i] + l.took[i] - from) * kx)), x1 = Math.min(pw, end);
 			if (x1 <= lastX && q === lastQ) continue;
-			line.fill(inks[q], x0, x1 - x0 > 4 * k ? x1 - 1 : x1);
+			line.fill(inks[q], x0, x1 - x0 > 4 * k && end <= pw ? x1 - 1 : x1);
 			if (x1 - x0 > 48 * k) names.push([row, q, x0 / k, x1 / k, t.names[l.kind[i]]]);
 			lastX = x1; lastQ = q;
 			drawn++;
