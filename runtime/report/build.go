@@ -113,6 +113,12 @@ func (c *collector) threads(r *Report) {
 		b.events += x.events
 		c.begun[x.th.Proc] = b
 	}
+	for i, x := range c.order {
+		if end := c.begun[x.th.Proc].to; !x.th.Tail && !c.o.Live && (end-x.end)*100 > c.end-c.start {
+			r.Threads[i].Open, x.open = true, true
+			c.open++
+		}
+	}
 }
 
 func (c *collector) processes(r *Report) {

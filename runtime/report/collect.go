@@ -43,6 +43,7 @@ type collector struct {
 	begun  map[*trace.Proc]span
 	stacks map[place]*seenStack
 	timed  uint64
+	open   int // threads that had not ended when their process did
 }
 
 type exit struct {
@@ -74,6 +75,7 @@ type thread struct {
 	ticks  uint64
 	group  Group
 	slow   bool // it is among the slowest
+	open   bool // see Thread.Open
 	label  string
 }
 

@@ -186,7 +186,8 @@ func (f *table) event(r *trace.Record, does fdOp) {
 		f.set(p, r.F[0], f.target(fdPipe, "pipes"))
 		f.set(p, r.F[1], f.target(fdPipe, "pipes"))
 	case fdMakeEvent:
-		f.set(p, r.Ret, f.target(fdEvent, plainName(r.Row.Name)))
+		name, _, _ := strings.Cut(plainName(r.Row.Name), "_") // epoll_create1 makes an epoll
+		f.set(p, r.Ret, f.target(fdEvent, name))
 	case fdAccept:
 		f.set(p, r.Ret, f.target(fdSocket, "accepted"))
 	case fdDup:

@@ -135,6 +135,9 @@ func (c *collector) warn(r *Report) {
 			say("The events explain %.0f%% of the bytes %s that the kernel counted; the rest passed no call that is recorded.", share, k.What)
 		}
 	}
+	if c.open > 0 {
+		say("%s had not ended when their process did: the calls they were in, or what they computed, are not in any number.", words.Plural(c.open, "thread"))
+	}
 	if n := s.Cover.NoExit; n > 0 {
 		say("%s ended without telling the kernel's counts.", words.Plural(n, "process"))
 	}

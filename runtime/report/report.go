@@ -107,7 +107,8 @@ type Thread struct {
 	NS     int64         `json:"duration_ns"`
 	Events uint64        `json:"events"`
 	CPUNS  int64         `json:"cpu_ns"`
-	Time   [groups]int64 `json:"time"` // by group
+	Time   [groups]int64 `json:"time"`                 // by group
+	Open   bool          `json:"unfinished,omitempty"` // its process ended long after its last event, and it had not: what it did last is not known
 }
 
 // Where is a place in the program: a call site, or a stack that begins with it.

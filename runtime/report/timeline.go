@@ -38,6 +38,7 @@ type Lane struct {
 	NS     int64  `json:"duration_ns"`
 	Slices int    `json:"slices"`
 	All    uint64 `json:"all"`
+	Open   bool   `json:"unfinished,omitempty"` // as Thread.Open
 }
 
 // slice is a call of the timeline while it is collected.
@@ -138,7 +139,7 @@ func (c *collector) encode() *Timeline {
 	row := make([]byte, c.bins)
 	for i := range c.lanes {
 		l := &c.lanes[i]
-		t.Lanes = append(t.Lanes, Lane{Name: c.threadName(l.th), Proc: clean(l.th.th.Proc.Name), Start: c.since(l.th.first), NS: c.ns(l.th.end - l.th.first), All: l.all})
+		t.Lanes = append(t.Lanes, Lane{Name: c.threadName(l.th), Proc: clean(l.th.th.Proc.Name), Start: c.since(l.th.first), NS: c.ns(l.th.end - l.th.first), All: l.all, Open: l.th.open})
 		t.All += l.all
 		var life []uint64
 		for g := Group(0); g < groups; g++ {

@@ -121,7 +121,7 @@ function timeline(t, slot) {
 
 	// layout fits the scrolled height and the canvas into it.
 	function layout() {
-		gutter = slot.clientWidth < 560 ? 62 : 130;
+		gutter = slot.clientWidth < 560 ? 76 : 130;
 		const h = axisH + Math.max(1, rows.length) * (rowH + rowGap) + rowGap;
 		const most = Math.max(140, Math.min(640, innerHeight * .66));
 		tall.style.height = h + "px";
@@ -151,17 +151,20 @@ function timeline(t, slot) {
 		const key = [w, h, window.devicePixelRatio, [...hidden], colours.compute].join();
 		if (key === drawnMap) return;
 		drawnMap = key;
-		const g = prepare(bitmap, w, h), n = t.overview, base = new Float32Array(n);
+		const g = prepare(bitmap, w, h), n = t.overview, k = bitmap.width / w;
+		g.setTransform(1, 0, 0, 1, 0, 0);
 		most = 1e-9;
 		for (let i = 0; i < n; i++) { let sum = 0; for (const o of t.over) sum += o[i]; most = Math.max(most, sum); }
-		for (let k = 0; k < G; k++) {
-			if (hidden.has(groupNames[k])) continue;
-			g.fillStyle = colours[groupNames[k]];
-			for (let i = 0; i < n; i++) {
-				const v = t.over[k][i];
+		const high = (h - 8) * k, bottom = (h - 2) * k, base = new Float32Array(bitmap.width);
+		for (let q = 0; q < G; q++) {
+			if (hidden.has(groupNames[q])) continue;
+			g.fillStyle = colours[groupNames[q]];
+			for (let x = 0; x < bitmap.width; x++) {
+				const v = t.over[q][Math.min(n - 1, Math.floor(n * (x + .5) / bitmap.width))] / most;
 				if (v <= 0) continue;
-				g.fillRect(w * i / n, h - 2 - (h - 8) * (base[i] + v) / most, w / n + .3, (h - 8) * v / most);
-				base[i] += v;
+				const y0 = Math.round(high * base[x]), y1 = Math.round(high * (base[x] + v));
+				g.fillRect(x, bottom - y1, 1, y1 - y0);
+				base[x] += v;
 			}
 		}
 	}
@@ -184,7 +187,7 @@ function timeline(t, slot) {
 	}
 
 	function axis(g, w, h) {
-		const W = w - gutter, want = Math.max(2, Math.floor(W / 110)), len = to - from;
+		const W = w - gutter, want = Math.max(3, Math.floor(W / 105)), len = to - from;
 		let step = Math.pow(10, Math.floor(Math.log10(len / want)));
 		for (const k of [1, 2, 5, 10]) if (len / (step * k) <= want) { step *= k; break; }
 		g.textAlign = "center";
@@ -238,6 +241,10 @@ function timeline(t, slot) {
 			if (picked && picked.l === l) {
 				const x = Math.max(gutter, gutter + W * (l.begin[picked.i] - from) / (to - from)), x1 = Math.min(w, gutter + W * (l.begin[picked.i] + l.took[picked.i] - from) / (to - from));
 				if (x1 >= gutter && x <= w) { g.strokeStyle = colours.ink; g.lineWidth = 2; g.strokeRect(x - 1, y - 1, Math.max(3, x1 - x) + 2, rowH + 2); }
+			}
+			if (l.unfinished) { // it was still there, and nobody knows what it did
+				const x = Math.max(0, (l.start_ns + l.duration_ns - from) / (to - from) * W);
+				if (x < W) { g.strokeStyle = colours.wait; g.lineWidth = 1; g.setLineDash([2, 4]); g.beginPath(); g.moveTo(gutter + x, Math.round(y + rowH / 2) + .5); g.lineTo(w, Math.round(y + rowH / 2) + .5); g.stroke(); g.setLineDash([]); }
 			}
 			const here = document.activeElement === lanes && r === lane;
 			g.fillStyle = here ? colours.hover : colours.card; g.fillRect(0, y - 1, gutter - 4, rowH + 2);
@@ -324,9 +331,9 @@ function timeline(t, slot) {
 			for (let i = a; i < b; i++) top = Math.max(top, f[i]);
 			g.fillStyle = colours.line2; g.fillRect(0, r * hh, w, 1);
 			g.fillStyle = colours.wait;
-			if (top > 0) for (let i = a; i < b; i++) {
-				const x0 = Math.max(0, (i / n * run - from) / (to - from) * W), x1 = Math.min(W, ((i + 1) / n * run - from) / (to - from) * W), v = (hh - 8) * f[i] / top;
-				if (v > 0) g.fillRect(gutter + x0, y - v, x1 - x0 + .3, v);
+			if (top > 0) for (let x = 0; x < W; x++) {
+				const v = (hh - 8) * f[Math.min(n - 1, Math.floor((from + (to - from) * (x + .5) / W) / run * n))] / top;
+				if (v > 0) g.fillRect(gutter + x, y - v, 1, v);
 			}
 			g.fillStyle = colours.ink;
 			g.fillText(fit(g, name, gutter - 14), 10, y - 16);
@@ -396,8 +403,8 @@ function timeline(t, slot) {
 			const per = (to - from) / Math.max(1, lanes.clientWidth - gutter) * t.bins / run, level = Math.max(0, Math.min(l.levels.length - 1, Math.floor(Math.log2(Math.max(1, per)))));
 			const n = t.bins >> level, b = Math.min(n - 1, Math.floor(ns / run * n)), d = l.levels[level];
 			const parts = groupNames.map((g, q) => [g, d[q * n + b]]).filter(p => p[1] > 2).sort((a, c) => c[1] - a[1]);
-			if (!parts.length) { tip.hidden = true; return; }
-			tip.replaceChildren(el("b", {}, l.name), " at " + at(ns, to - from) + " · " + parts.map(p => groupWords[p[0]] + " " + percent(p[1] / 255)).join(", "));
+			if (!parts.length && !(l.unfinished && ns > l.start_ns + l.duration_ns)) { tip.hidden = true; return; }
+			tip.replaceChildren(el("b", {}, l.name), " at " + at(ns, to - from) + " · " + (parts.map(p => groupWords[p[0]] + " " + percent(p[1] / 255)).join(", ") || "what it did last is not known"));
 		}
 		tip.hidden = false;
 		const b = tip.getBoundingClientRect();
