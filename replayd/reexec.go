@@ -45,6 +45,7 @@ type reexec struct {
 	err   error    // of the world
 	env   []string // given to the program; nil: the recorded one
 
+	deaths replay.Deaths
 	result replay.Result
 	gone   chan struct{} // closed when the program has ended
 
@@ -160,6 +161,9 @@ func (r *reexec) open() error {
 	}
 	b, err := replay.Build(r.t, r.dir, flags)
 	if err != nil {
+		return err
+	}
+	if r.deaths, err = replay.FindDeaths(b); err != nil {
 		return err
 	}
 	path := filepath.Join(r.work, "index")
@@ -372,10 +376,6 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 	var events, eventsAtEnd uint64
 	looked, lookedAtEnd := time.Now(), time.Now()
 	killed := replay.Killed(r.t)
-	deaths, err := replay.FindDeaths(r.t)
-	if err != nil {
-		return run.StatusOurs, err
-	}
 	var end replay.Ending
 	for {
 		select {
@@ -444,7 +444,7 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 			continue
 		}
 		c := r.crowd(s)
-		for uid, sig := range deaths.Doomed(s) {
+		for uid, sig := range r.deaths.Doomed(s) {
 			if pid := c.pid[uid]; pid > 1 {
 				syscall.Kill(pid, sig)
 			}

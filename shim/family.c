@@ -71,6 +71,16 @@ struct replayproc *shim_family_proc(u32 was)
 	return found;
 }
 
+u32 shim_family_death(u32 proc)
+{
+	const struct replayproc *p = shim_index_procs();
+	u32 i;
+	for (i = 0; i < shim_index->procs; i++)
+		if (p[i].number == proc)
+			return p[i].death;
+	return 0;
+}
+
 void shim_family_came(struct replayproc *p)
 {
 	u32 now = (u32)sys(SYS_getpid);
@@ -87,7 +97,7 @@ int shim_family_over(u32 proc, u32 but)
 			continue;
 		state = __atomic_load_n(&th[i].state, __ATOMIC_ACQUIRE);
 		spent = __atomic_load_n(&th[i].spent, __ATOMIC_ACQUIRE);
-		if (state == PROPHET_TurnEnd || state == PROPHET_TurnOver || spent == 1)
+		if (state == PROPHET_TurnEnd || (state == PROPHET_TurnOver && !th[i].left) || spent == 1)
 			continue;
 		if (th[i].how == PROPHET_ThreadFound && th[i].now && sys(SYS_tkill, th[i].now, 0) == -ESRCH)
 			continue; /* no routine of ours sees its end */

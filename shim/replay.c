@@ -384,6 +384,13 @@ void shim_re_others(struct thr *t)
 	shim_re_await(t);
 }
 
+/* A process that is on its way to its own end may be killed there: after the last of what it still did. */
+static void killed_here(struct thr *t)
+{
+	if (t->re->exiter && !t->re->th->left && shim_family_death(t->proc))
+		shim_re_end(t);
+}
+
 void shim_re_exit(struct thr *t, u32 how, i64 status)
 {
 	struct expect *x;
@@ -394,8 +401,11 @@ void shim_re_exit(struct thr *t, u32 how, i64 status)
 		shim_re_differs(t, x, PROPHET_DiffersLess, 0, how, (u64)status, "");
 	if (x->kind == EXPECT_EXIT && (x->f1 != how || x->ret != status))
 		shim_re_differs(t, x, PROPHET_DiffersExit, how, (u64)x->ret, (u64)status, "");
+	if (x->kind == EXPECT_END) /* it did not come to that: another thread ended the process, or a signal */
+		shim_re_end(t);
 	look_left(t);
 	shim_re_others(t);
+	killed_here(t);
 }
 
 /* An inner event may come before that of the call it belongs to. */
@@ -526,7 +536,7 @@ int shim_re_begin(struct ev *e)
 		}
 		if (x->kind == EXPECT_BAD)
 			call_differs(e, x, PROPHET_DiffersTrace, 0);
-		if (x->kind == EXPECT_END && re->exiter)
+		if (x->kind == EXPECT_END && re->exiter && !shim_family_death(t->proc))
 			call_differs(e, x, PROPHET_DiffersMore, 0);
 		if (x->kind == EXPECT_END && shim_re_flags[e->call] & RE_LETS) {
 			re->last = e->call;
@@ -757,8 +767,10 @@ void shim_re_commit(struct ev *e)
 	shim_expect_drop(&re->ex);
 	re->th->call = 0;
 	__atomic_store_n(&re->th->event, re->th->event + 1, __ATOMIC_RELEASE);
-	if (unlikely(re->th->state == PROPHET_TurnOver))
+	if (unlikely(re->th->state == PROPHET_TurnOver)) {
 		look_left(t);
+		killed_here(t);
+	}
 	if (unlikely(token))
 		shim_token_take(t, token);
 	if (unlikely(shim_expect(&re->ex)->kind != EXPECT_EVENT))

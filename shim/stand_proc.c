@@ -237,7 +237,7 @@ static void await_end(const struct expect *x, u32 was, int status, int keep)
 	}
 	if (!keep)
 		shim_id_gone(PROPHET_IDTask, was, now);
-	if (r < 0 || status < 0)
+	if (r < 0 || status < 0 || (p && p->death && !signaled)) /* the last: the status 0 is told, or was not asked for */
 		return;
 	real = si.si_code == CLD_EXITED ? (si.si_status & 255) << 8 : si.si_status & 127;
 	if (real != (status & ~0x80))

@@ -222,17 +222,16 @@ static void end_by(u32 sig)
 void shim_re_wait_for_end(struct thr *t, u32 state)
 {
 	struct timespec ts = {0, 1000000};
-	struct replayproc *p = shim_index_procs();
-	u32 i;
+	u32 death;
 	if (state != PROPHET_TurnEnd) {
 		TRUE(pause)();
 		return;
 	}
 	shim_re_may_cancel(t);
 	pthread_testcancel();
-	for (i = 0; i < shim_index->procs; i++)
-		if (p[i].number == t->proc && p[i].death && shim_family_over(t->proc, t->uid))
-			end_by(p[i].death);
+	death = shim_family_death(t->proc);
+	if (death && shim_family_over(t->proc, t->uid))
+		end_by(death);
 	sys(SYS_nanosleep, &ts, 0);
 }
 

@@ -128,6 +128,36 @@ int main(void) {
 	printf("%d", sigwaitinfo(&set, &si)); printf(" %d %d %p\n", si.si_code, si.si_pid, si.si_value.sival_ptr);
 	return 0;
 }`, "exit status 0"},
+	// A child that a signal ends on its way to its own end: by what the C library still writes, in a handler of ours or of
+	// nobody, before it came to say that it ends, or when its parent does not ask how.
+	"late": {`
+static void burn(long n) { volatile long i; for (i = 0; i < n; i++); }
+static ssize_t raises(void *c, const char *b, size_t n) { kill(getpid(), SIGTERM); return n; }
+static ssize_t spins(void *c, const char *b, size_t n) { for (;;); }
+static void computes(void) { burn(30000000); }
+int main(void) {
+	int way, st, p[2], q[2]; char b;
+	for (way = 0; way < 5; way++) {
+		pid_t c;
+		pipe(p); pipe(q);
+		if ((c = fork()) == 0) {
+			cookie_io_functions_t io = {.write = way == 1 ? raises : spins};
+			FILE *f = way == 0 ? fdopen(p[1], "w") : way == 3 ? 0 : fopencookie(0, "w", io);
+			close(p[0]); close(q[1]);
+			if (f) fputs("left", f);
+			if (way == 3) atexit(computes);
+			if (way == 4) fflush(f);
+			read(q[0], &b, 1);
+			return 0;
+		}
+		close(p[0]); close(q[0]); close(q[1]);
+		if (way == 2 || way == 4) { usleep(30000); kill(c, SIGTERM); }
+		if (way == 3) { usleep(2000); kill(c, SIGTERM); burn(200000000); }
+		close(p[1]);
+		if (waitpid(c, way == 4 ? 0 : &st, 0) == c) printf("%d\n", way == 4 ? -1 : st);
+	}
+	return 0;
+}`, "exit status 0"},
 	// A signal that comes while nothing is called, for which the program waits by computing.
 	"spins": {`
 static volatile int over; static volatile long turns;
@@ -155,7 +185,7 @@ int main(void) { pthread_t t[4]; int i; for (i = 0; i < 4; i++) pthread_create(&
 }
 
 func TestReexecuteSignals(t *testing.T) {
-	const headers = "#define _GNU_SOURCE\n#include <assert.h>\n#include <pthread.h>\n#include <signal.h>\n#include <stdio.h>\n#include <sys/mman.h>\n#include <sys/wait.h>\n#include <time.h>\n#include <unistd.h>\n"
+	const headers = "#define _GNU_SOURCE\n#include <assert.h>\n#include <pthread.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <sys/mman.h>\n#include <sys/wait.h>\n#include <time.h>\n#include <unistd.h>\n"
 	for name, p := range signalled {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

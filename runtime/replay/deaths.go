@@ -1,14 +1,16 @@
 package replay
 
 import (
+	"encoding/binary"
+	"fmt"
 	"syscall"
 
 	"prophet/cabi"
 	"prophet/runtime/trace"
 )
 
-// deaths finds the signals that ended processes: who waited for them was told. One that did not end itself, and that
-// nobody waited for, ends as if it was killed.
+// deaths finds the signals that ended processes: who waited for them was told, also of one that was on its way to its own
+// end. One that did not end itself, and that nobody waited for, ends as if it was killed.
 func deaths(t *trace.Trace) (map[*trace.Proc]uint32, error) {
 	dead := map[*trace.Proc]uint32{}
 	became := map[uint32]bool{} // by number: another program
@@ -28,38 +30,63 @@ func deaths(t *trace.Trace) (map[*trace.Proc]uint32, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ended || became[th.Proc.Number] {
-			delete(dead, th.Proc)
+		if ended {
+			dead[th.Proc] = 0
 		}
 	}
-	if len(dead) == 0 {
-		return dead, nil
-	}
-	pids := map[int64]*trace.Proc{}
+	pids := map[int64][]*trace.Proc{} // that had this id, one after the other
 	parents := map[*trace.Proc]bool{}
-	for p := range dead {
-		pids[int64(p.PID)] = p
+	for _, p := range t.Procs {
+		if became[p.Number] {
+			delete(dead, p)
+		}
+		if _, ok := dead[p]; !ok {
+			continue
+		}
+		pids[int64(p.PID)] = append(pids[int64(p.PID)], p)
 		for up := p.Parent; up != nil; up = up.Parent {
 			parents[up] = true
 		}
 	}
+	if len(pids) == 0 {
+		return dead, nil
+	}
+	var threads []*trace.Thread
 	for _, th := range t.Threads {
 		// A child whose parent became another program is waited for by that.
-		if !parents[th.Proc] && th.Proc.How != cabi.ProcExeced {
-			continue
-		}
-		if err := waits(t, th, pids, dead); err != nil {
-			return nil, err
+		if parents[th.Proc] || th.Proc.How == cabi.ProcExeced {
+			threads = append(threads, th)
 		}
 	}
-	return dead, nil
+	if len(threads) == 0 {
+		return dead, nil
+	}
+	return dead, waits(t, threads, pids, dead)
 }
 
-// waits reads what a thread was told of ends by signals.
-func waits(t *trace.Trace, th *trace.Thread, pids map[int64]*trace.Proc, dead map[*trace.Proc]uint32) error {
-	var last trace.Record
-	var fields []trace.Field
-	_, err := t.Walk(1, func(*trace.Thread) trace.Visit {
+// waits reads what threads were told of ends by signals.
+func waits(t *trace.Trace, threads []*trace.Thread, pids map[int64][]*trace.Proc, dead map[*trace.Proc]uint32) error {
+	told := func(pid int64, ws syscall.WaitStatus, keeps bool) {
+		list := pids[pid]
+		if len(list) == 0 {
+			return
+		}
+		switch {
+		case ws.Signaled():
+			dead[list[0]] = uint32(ws.Signal())
+		case ws.ExitStatus() > 0:
+			dead[list[0]] = 0
+		case ws == 0: // or it was not asked for
+		default:
+			return
+		}
+		if len(list) > 1 && !keeps {
+			pids[pid] = list[1:]
+		}
+	}
+	_, err := t.WalkOnly(cabi.SetOf(cabi.Thread), 1, func(*trace.Thread) trace.Visit {
+		var last trace.Record
+		var fields []trace.Field
 		return func(r *trace.Record) error {
 			row := trace.RowOf(uint64(r.Call))
 			switch {
@@ -68,55 +95,54 @@ func waits(t *trace.Trace, th *trace.Thread, pids map[int64]*trace.Proc, dead ma
 				if fields, ok = trace.ParseInput(fields, trace.RowOf(uint64(last.Call)), 0, r.Text[0]); !ok || len(fields) < 5 {
 					return nil
 				}
-				if p := pids[int64(fields[2].Num)]; p != nil && (int64(fields[1].Num) == 2 || int64(fields[1].Num) == 3) { // CLD_KILLED, CLD_DUMPED
-					dead[p] = uint32(fields[4].Num)
+				if code := int64(fields[1].Num); code == 2 || code == 3 { // CLD_KILLED, CLD_DUMPED
+					told(int64(fields[2].Num), syscall.WaitStatus(fields[4].Num&0x7f), last.F[2]&syscall.WNOWAIT != 0)
 				}
 			case r.Tag == trace.TagEvent:
 				last = trace.Record{}
 				if row == nil {
 					return nil
 				}
-				status := uint64(0)
 				switch row.Name {
 				case "wait", "__wait":
-					status = uint64(r.F[0])
+					told(r.Ret, syscall.WaitStatus(r.F[0]), false)
 				case "wait3":
-					status = uint64(r.F[1])
+					told(r.Ret, syscall.WaitStatus(r.F[1]), false)
 				case "waitpid", "__waitpid", "wait4":
-					status = uint64(r.F[2])
+					told(r.Ret, syscall.WaitStatus(r.F[2]), false)
 				case "waitid":
-					last.Call = r.Call
-					return nil
-				default:
-					return nil
-				}
-				if p := pids[r.Ret]; p != nil {
-					if ws := syscall.WaitStatus(status); ws.Signaled() {
-						dead[p] = uint32(ws.Signal())
-					} else if ws.Exited() {
-						dead[p] = 0
-					}
+					last.Call, last.F[2] = r.Call, r.F[2]
 				}
 			}
 			return nil
 		}
-	}, nil, th)
+	}, threads...)
 	return err
 }
 
 // Deaths are processes that a signal ended, by number, and by which.
 type Deaths map[uint32]syscall.Signal
 
-// FindDeaths reads them from a trace.
-func FindDeaths(t *trace.Trace) (Deaths, error) {
-	dead, err := deaths(t)
+// FindDeaths reads them from an index.
+func FindDeaths(index []byte) (Deaths, error) {
+	var h cabi.Replay
+	if _, err := binary.Decode(index, binary.LittleEndian, &h); err != nil {
+		return nil, err
+	}
 	d := Deaths{}
-	for p, sig := range dead {
-		if sig != 0 {
-			d[p.Number] = syscall.Signal(sig)
+	var p cabi.ReplayProc
+	for at, i := h.ProcsAt, uint32(0); i < h.Procs; at, i = at+uint64(binary.Size(p)), i+1 {
+		if at > uint64(len(index)) {
+			return nil, fmt.Errorf("the index of the re-execution is damaged")
+		}
+		if _, err := binary.Decode(index[at:], binary.LittleEndian, &p); err != nil {
+			return nil, err
+		}
+		if p.Death != 0 {
+			d[p.Number] = syscall.Signal(p.Death)
 		}
 	}
-	return d, err
+	return d, nil
 }
 
 // Doomed finds the processes that have done all that they did before their end and are still there: nobody of the run

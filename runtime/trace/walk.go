@@ -38,9 +38,9 @@ func (t *Trace) WalkDone(workers int, visit Visitor, done func(th *Thread), prog
 	return t.walk(0, workers, visit, done, prog, nil)
 }
 
-// WalkOnly is Walk of all threads without events of other classes, where those have no text: it is several times as fast.
-func (t *Trace) WalkOnly(only cabi.ClassSet, workers int, visit Visitor) (*WalkResult, error) {
-	return t.walk(only, workers, visit, nil, nil, nil)
+// WalkOnly is Walk without events of other classes, where those have no text: it is several times as fast.
+func (t *Trace) WalkOnly(only cabi.ClassSet, workers int, visit Visitor, threads ...*Thread) (*WalkResult, error) {
+	return t.walk(only, workers, visit, nil, nil, threads)
 }
 
 func (t *Trace) walk(only cabi.ClassSet, workers int, visit Visitor, read func(th *Thread), prog Progress, threads []*Thread) (*WalkResult, error) {
