@@ -48,13 +48,13 @@ func (r *reexec) crowd(s *replay.State) *crowd {
 			if !ok {
 				continue
 			}
+			if shm.StateOf(pid, tid) == 'Z' {
+				continue
+			}
 			cpu := cpuTime(pid, tid)
 			if uid, known := by[inner]; known {
 				c.pid[uid], c.tid[uid] = pid, tid
 				c.sample.CPU[uid] = cpu
-				continue
-			}
-			if shm.StateOf(pid, tid) == 'Z' {
 				continue
 			}
 			c.sample.Foreign++

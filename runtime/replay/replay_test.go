@@ -324,6 +324,7 @@ func TestWatchdog(t *testing.T) {
 		{"moves", cabi.TurnRuns, 0, false, []step{{0, 1, 0, 0, false, Goes}, {4 * s, 2, 0, 0, false, Goes}, {2 * s, 2, 0, 0, false, Goes}, {4 * s, 3, 0, 0, false, Goes}}},
 		{"nobody runs", cabi.TurnWaits, 0, false, []step{{0, 1, 0, 0, false, Goes}, {4 * s, 1, 0, 0, false, Stands}}},
 		{"all have asked for more", cabi.TurnEnd, 0, false, []step{{0, 1, 0, 0, false, Goes}, {4 * s, 1, 0, 0, false, Stands}}},
+		{"becomes another program", cabi.TurnOver, 0, false, []step{{0, 1, 0, 0, false, Goes}, {2 * s, 1, 0, 0, false, Goes}, {2 * s, 1, s, 0, false, Goes}, {2 * s, 1, s, 0, false, Goes}, {2 * s, 1, s, 0, false, Stands}}},
 		{"computes", cabi.TurnRuns, s, false, []step{{0, 1, 0, 0, false, Goes}, {8 * s, 1, 8 * s, 0, false, Goes}, {4 * s, 1, 9 * s, 0, false, Goes}}},
 		{"spins", cabi.TurnRuns, s, false, []step{{0, 1, 5 * s, 0, false, Goes}, {8 * s, 1, 13 * s, 0, false, Goes}, {4 * s, 1, 16 * s, 0, false, Spins}}},
 		{"paused", cabi.TurnRuns, 0, false, []step{{0, 1, 0, 0, false, Goes}, {9 * s, 1, 0, 0, true, Goes}, {9 * s, 1, 0, 0, true, Goes}, {s, 1, 0, 0, false, Goes}, {s, 1, 0, 0, false, Goes}, {4 * s, 1, 0, 0, false, Stands}}},
@@ -341,6 +342,40 @@ func TestWatchdog(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWatchdogAtTheEdges: a world in which all ask for more is found out soon; one that has nobody in it yet, or any more, is
+// given time, as is one whose only thread goes from one program to the next.
+func TestWatchdogAtTheEdges(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		name        string
+		state       uint32
+		there       bool
+		goes, stops time.Duration
+	}{
+		{"asks for more", cabi.TurnEnd, true, s / 4, s},
+		{"has not begun", cabi.TurnNone, false, 29 * s, 31 * s},
+		{"is gone", cabi.TurnEnd, false, 29 * s, 31 * s},
+		{"becomes another program", cabi.TurnOver, true, 2 * s, 4 * s},
+	} {
+		w := Watchdog{Idle: 3 * s, Spin: 10 * s}
+		x := Sample{CPU: map[uint32]time.Duration{}}
+		if c.there {
+			x.CPU[1] = 0
+		}
+		state := &State{Threads: []cabi.ReplayThread{{}, {UID: 1, State: c.state}}}
+		begin := time.Unix(1000, 0)
+		for i, at := range []time.Duration{0, c.goes, c.stops} {
+			want := Goes
+			if i == 2 {
+				want = Stands
+			}
+			if got := w.Look(begin.Add(at), state, x, func(uint32) time.Duration { return 0 }); got != want {
+				t.Errorf("%s: after %v: %v, want %v", c.name, at, got, want)
+			}
+		}
 	}
 }
 

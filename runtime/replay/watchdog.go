@@ -12,7 +12,7 @@ import (
 // Sample is what can be seen of a world from outside at one moment.
 type Sample struct {
 	Events  uint64
-	CPU     map[uint32]time.Duration // of each thread that is there, by UID
+	CPU     map[uint32]time.Duration // of each thread that is there and is no zombie, by UID
 	Foreign int                      // threads in processes of the world that the trace does not know
 	Other   time.Duration            // their CPU time
 	Paused  bool
@@ -60,19 +60,17 @@ func (w *Watchdog) Look(now time.Time, s *State, x Sample, gap func(uid uint32) 
 		st := &s.Threads[i]
 		if st.State == cabi.TurnWaits {
 			waits = true
-		}
-		if st.State != cabi.TurnRuns && st.State != cabi.TurnOver { // whose routine is over, or whose process, may have much to take down
 			continue
 		}
 		cpu, there := x.CPU[st.UID]
-		if !there {
+		if !there || st.State == cabi.TurnEnd {
 			continue
 		}
-		alive = true
+		alive = true // it ends, or becomes another program, where it does not run
 		if cpu-w.last.CPU[st.UID] > now.Sub(w.idle)/asleep {
 			busy = true
 		}
-		if st.State == cabi.TurnOver {
+		if st.State != cabi.TurnRuns {
 			continue
 		}
 		if used := cpu - w.first.CPU[st.UID]; used > w.Spin && used > 10*gap(st.UID) {
@@ -85,10 +83,17 @@ func (w *Watchdog) Look(now time.Time, s *State, x Sample, gap func(uid uint32) 
 		return Goes
 	}
 	idle := now.Sub(w.idle)
-	if !waits && !alive && x.Foreign == 0 && idle > w.Idle/10 {
+	switch {
+	case idle <= w.Idle/10:
+		return Goes
+	case len(x.CPU) == 0 && x.Foreign == 0: // process 1 is about to start the program, or to end
+		if idle <= 10*w.Idle {
+			return Goes
+		}
+		return Stands
+	case !waits && !alive && x.Foreign == 0:
 		return Stands // nobody is left who could do anything
-	}
-	if idle <= w.Idle {
+	case idle <= w.Idle:
 		return Goes
 	}
 	if x.Foreign > 0 || w.Loose {
