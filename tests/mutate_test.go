@@ -71,6 +71,7 @@ func readStory(t testing.TB, dir string) *story {
 			for i := range fields {
 				fields[i].Text = append([]byte(nil), fields[i].Text...)
 			}
+			r.Stack = append([]uint64(nil), r.Stack...)
 			r.Fields, r.Tail = fields, append([]byte(nil), r.Tail...)
 			l.records = append(l.records, r)
 		}
@@ -160,6 +161,14 @@ func encode(t testing.TB, e *trace.Encoder, r *trace.Record) {
 		nums = []uint64{r.Nums[0]<<3 | r.Nums[1]}
 	case cabi.TagInput:
 		nums = nil
+	case cabi.TagFrames:
+		return // the encoder numbers stacks itself
+	case cabi.TagStack:
+		e.Stack(r.Nums[1], r.Stack)
+		return
+	case cabi.TagSample:
+		e.Sample(r.Begin, r.Nums[1], r.Stack)
+		return
 	case cabi.TagLevel:
 		t.Fatal("a change of level is no thread's record")
 	}

@@ -6,6 +6,9 @@
 // checksum must fit. Of these, in this order: DWARF (functions, inlined ones too, files and lines), the symbol tables, and for
 // code of Go the table that each Go program has for itself, stripped or not. What nothing tells has no frame.
 //
+// Paths come from the trace, so only regular files are opened, and only to be read for their own build id first; nothing of
+// them but names leaves.
+//
 // Names in files are text from a stranger: they are cut at a length, and whoever prints them escapes them. A damaged file is
 // a note, never a failure; files and sections over a bound are not read. One module is open at a time.
 package symbols
