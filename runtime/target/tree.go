@@ -61,6 +61,12 @@ func untar(r io.Reader, dir string) (err error) {
 		if name == "" || len(name) > ArgMax || path.Clean(name) != name || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") {
 			return fmt.Errorf("%w: a file named %q", ErrProtocol, name)
 		}
+		for key := range h.PAXRecords {
+			// A few bytes that would become as many gigabytes of zeros as they like.
+			if strings.HasPrefix(key, "GNU.sparse.") {
+				return fmt.Errorf("%w: %q is sparse", ErrProtocol, name)
+			}
+		}
 		switch h.Typeflag {
 		case tar.TypeDir:
 			if err := root.MkdirAll(name, 0o700); err != nil {
