@@ -88,7 +88,7 @@ Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	level := run.LevelCommand("replayd")
 	level.Args = exactly(2, "a pid or a trace, and off, order or full")
 	c.AddCommand(record, level, attachCmd(), insideCmd(), watchCmd(), calibrateCmd())
-	c.AddCommand(targetCmd(), serveCmd()) // of predictions
+	c.AddCommand(targetCmd(), serveCmd(), neighbourCmd(), walkCmd()) // of predictions
 	c.AddCommand(manual.Command(c))
 	return c
 }

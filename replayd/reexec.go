@@ -575,6 +575,10 @@ func (r *reexec) judge(s *replay.State, status *inside.Status) (int, error) {
 // tell prints the result for programs.
 func (r *reexec) tell(status int, err error) {
 	r.result.Status = status
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used) == nil {
+		r.result.CPUNS = used.Utime.Nano() + used.Stime.Nano()
+	}
 	if err != nil && r.result.Difference == nil {
 		r.result.Error = trace.Clean(err.Error())
 	}

@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"prophet/runtime/cgroup"
+	"prophet/runtime/run"
 	"prophet/runtime/target"
 )
 
@@ -38,14 +38,12 @@ type Options struct {
 // Keep is the keeper. serve is the command that starts the server: the private directory is appended, and the group of the
 // quota, which may be "".
 func Keep(o Options, serve ...string) error {
-	runtime.LockOSThread() // of which the server inherits the affinity
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	if o.CPUs > 0 {
-		if err := narrow(o.CPUs); err != nil {
-			return err
-		}
+	cpus := o.CPUs
+	if cpus == 0 {
+		cpus = run.CPUs()
 	}
 	dir, err := private(o)
 	if err != nil {
@@ -75,7 +73,7 @@ func Keep(o Options, serve ...string) error {
 		ExtraFiles: []*os.File{its}, SysProcAttr: &syscall.SysProcAttr{Setpgid: true}} // who kills our group leaves it to clean up
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	if err := cmd.Start(); err != nil {
+	if err := run.OnCPUs(cpus, cmd.Start); err != nil {
 		return err
 	}
 	its.Close()
@@ -89,23 +87,6 @@ func Keep(o Options, serve ...string) error {
 	err = cmd.Wait()
 	EndDescendants()
 	return err
-}
-
-// narrow leaves this thread, and what it starts, that many CPUs.
-func narrow(n int) error {
-	var have, want unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &have); err != nil {
-		return err
-	}
-	if n > have.Count() {
-		return fmt.Errorf("%d CPUs are wanted, there are %d", n, have.Count())
-	}
-	for cpu := 0; want.Count() < n; cpu++ {
-		if have.IsSet(cpu) {
-			want.Set(cpu)
-		}
-	}
-	return unix.SchedSetaffinity(0, &want)
 }
 
 // private is the directory that everything is in.

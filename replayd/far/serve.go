@@ -30,6 +30,7 @@ import (
 	"prophet/runtime/calibrate"
 	"prophet/runtime/cgroup"
 	"prophet/runtime/recovery"
+	"prophet/runtime/run"
 	"prophet/runtime/shm"
 	"prophet/runtime/target"
 )
@@ -232,7 +233,7 @@ func (s *server) beside(h target.Header, do func(target.Header)) error {
 }
 
 func (s *server) hello(h target.Header) {
-	i := &target.Info{Arch: runtime.GOARCH, CPUs: kernels.CPUs(), Dir: s.dir, Prophet: cabi.Version}
+	i := &target.Info{Arch: runtime.GOARCH, CPUs: run.CPUs(), Dir: s.dir, Prophet: cabi.Version}
 	if groups, err := cgroup.Own(); err == nil {
 		i.Quota = cgroup.Limit(groups)
 	}

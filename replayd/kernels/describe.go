@@ -11,12 +11,13 @@ import (
 
 	"prophet/runtime/calibrate"
 	"prophet/runtime/cgroup"
+	"prophet/runtime/run"
 )
 
 // describe says what machine this is.
 func describe() *calibrate.Machine {
 	m := &calibrate.Machine{Version: calibrate.Version, When: time.Now().UTC().Format(time.RFC3339), Arch: runtime.GOARCH,
-		CPU: cpu(), CPUs: CPUs()}
+		CPU: cpu(), CPUs: run.CPUs()}
 	if groups, err := cgroup.Own(); err == nil {
 		m.Quota = cgroup.Limit(groups)
 	}
@@ -30,15 +31,6 @@ func describe() *calibrate.Machine {
 		m.Memory = int64(uint64(s.Totalram) * uint64(s.Unit))
 	}
 	return m
-}
-
-// CPUs is how many this process may run on.
-func CPUs() int {
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil {
-		return runtime.NumCPU()
-	}
-	return max(1, set.Count())
 }
 
 func cpu() string {

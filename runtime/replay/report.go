@@ -19,6 +19,7 @@ type Result struct {
 	Signals    uint32      `json:"signals_between_calls"`
 	Pids       uint32      `json:"pids_translated"`
 	Status     int         `json:"status"`          // exit status of replayd
+	CPUNS      int64       `json:"cpu_ns"`          // CPU time of the program and its surroundings
 	Stood      string      `json:"stood,omitempty"` // the recorded run was ended from outside, and this one stood there, too
 	Error      string      `json:"error,omitempty"`
 	Difference *Difference `json:"difference,omitempty"`

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"prophet/replayd/issue"
+	"prophet/runtime/sense"
+)
+
+// neighbourCmd is the neighbour that `prophet sense` runs a program beside.
+func neighbourCmd() *cobra.Command {
+	return &cobra.Command{Use: "neighbour", Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return issue.Neighbour() }}
+}
+
+// walkCmd finds the walk of memory with which the issuing loop minds company as much as a program does.
+func walkCmd() *cobra.Command {
+	var growth float64
+	var company string
+	c := &cobra.Command{
+		Use:    "walk",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if !(growth > 1 && growth < 100) || company != sense.OneCore && company != sense.Neighbour {
+				return &usageError{exitUsage, errors.New("walk wants a growth above 1 in one_core or neighbour")}
+			}
+			w, err := fit(growth, company)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(os.Stdout).Encode(w)
+		},
+	}
+	c.Flags().Float64Var(&growth, "growth", 0, "")
+	c.Flags().StringVar(&company, "company", "", "")
+	return c
+}
+
+// fit searches the rate at which a walk of footprint makes the loop grow as wanted. Each line that is not in the cache costs
+// the same, so the growth is about linear in the rate: it takes one measurement, one to see, and one to correct.
+func fit(growth float64, company string) (*sense.Walk, error) {
+	const first, tries, near = 20.0, 3, 0.03
+	bytes := footprint()
+	var best *sense.Walk
+	rate := first
+	for range tries {
+		b, err := issue.CalibrateBurn(bytes, rate)
+		if err != nil {
+			return nil, err
+		}
+		g, err := b.Growth(company == sense.Neighbour)
+		if err != nil {
+			return nil, err
+		}
+		if w := (&sense.Walk{Company: company, Bytes: b.Bytes, LinesPerUs: b.LinesPerUs, Growth: g}); best == nil || math.Abs(g-growth) < math.Abs(best.Growth-growth) {
+			best = w
+		}
+		if math.Abs(g-growth) < near*growth {
+			break
+		}
+		next := rate * 4 // the loop did not mind at all
+		if g > 1 {
+			next = b.LinesPerUs * (growth - 1) / (g - 1)
+		}
+		// A rate that the machine cannot walk at is no better than the most that it can.
+		if next = min(max(next, rate/8, 0.01), rate*4); next > b.LinesPerUs*1.05 && b.LinesPerUs < rate*0.9 {
+			break
+		}
+		rate = next
+	}
+	return best, nil
+}
+
+// footprint is what each thread walks: twice what a core's own caches hold, so that a second walker takes a part of it and
+// one alone has the rest in the caches that cores share. Measured with 512 KiB to 16 MiB on a core with 1 MiB of its own:
+// less is not missed, and from 4 MiB on a walker alone is as slow as two.
+func footprint() uint64 {
+	const usual, low, high = 2 << 20, 512 << 10, 8 << 20
+	for _, dir := range []string{"index3", "index2"} { // the last one that is of one core
+		shared, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cache/" + dir + "/shared_cpu_list")
+		size, err2 := os.ReadFile("/sys/devices/system/cpu/cpu0/cache/" + dir + "/size")
+		if err != nil || err2 != nil || strings.TrimSpace(string(shared)) != "0" {
+			continue
+		}
+		var n uint64
+		if _, err := fmt.Sscanf(string(size), "%dK", &n); err == nil && n > 0 {
+			return min(max(2*n<<10, low), high)
+		}
+	}
+	return usual
+}

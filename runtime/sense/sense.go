@@ -1,0 +1,134 @@
+// Package sense is what `prophet sense` learns of a program: how much more CPU time it needs when its threads share a core, or
+// when a neighbour takes the cache and the memory's bandwidth; and which walk of memory makes the loop that issues its CPU
+// demand mind company as much. The file is read by predictions; this package runs nothing.
+package sense
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// FileName is the file's name in a trace's directory.
+const FileName = "sense.json"
+
+// Version of the JSON. 1: the first.
+const Version = 1
+
+// Max bounds the JSON.
+const Max = 64 << 10
+
+// A Sense is what was learnt.
+type Sense struct {
+	Version   int     `json:"version"`
+	When      string  `json:"when"`              // RFC 3339
+	CPUs      int     `json:"cpus"`              // of the machine it was learnt on
+	Alone     float64 `json:"alone_cpu_seconds"` // of the program, undisturbed: the median
+	OneCore   *Growth `json:"one_core,omitempty"`
+	Neighbour *Growth `json:"neighbour,omitempty"`
+	Walk      *Walk   `json:"walk,omitempty"` // nil: company costs the program nothing that could be measured
+}
+
+// A Growth is by how much CPU time grows in company: the median over pairs of re-executions, and where 90 % of them lie.
+type Growth struct {
+	Growth float64 `json:"growth"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Pairs  int     `json:"pairs"`
+	above  float64 // four of five pairs lie above
+}
+
+// A Walk is what the issuing loop walks.
+type Walk struct {
+	Company    string  `json:"company"` // in which it was fitted: one_core or neighbour
+	Bytes      uint64  `json:"bytes"`   // of each thread
+	LinesPerUs float64 `json:"lines_per_us"`
+	Growth     float64 `json:"growth"` // of the loop's CPU time in that company
+}
+
+// Companies of a walk.
+const (
+	OneCore   = "one_core"
+	Neighbour = "neighbour"
+)
+
+// NewGrowth sums up pairs, which it sorts: CPU time in company through that alone.
+func NewGrowth(pairs []float64) *Growth {
+	if len(pairs) == 0 {
+		return nil
+	}
+	slices.Sort(pairs)
+	return &Growth{Growth: quantile(pairs, 0.5), Low: quantile(pairs, 0.05), High: quantile(pairs, 0.95), Pairs: len(pairs), above: quantile(pairs, 0.2)}
+}
+
+func quantile(v []float64, q float64) float64 {
+	at := q * float64(len(v)-1)
+	i := int(at)
+	if i+1 >= len(v) {
+		return v[len(v)-1]
+	}
+	return v[i] + (at-float64(i))*(v[i+1]-v[i])
+}
+
+// least is the growth below which a program counts as one that does not mind: what the noise of a good machine makes of none.
+const least = 1.02
+
+// Matters reports whether the growth is more than noise: it is two per cent, and four of five pairs have some.
+func (g *Growth) Matters() bool { return g != nil && g.Growth >= least && g.above > 1 }
+
+// Parse reads the JSON, which may come from anywhere.
+func Parse(b []byte) (*Sense, error) {
+	if len(b) > Max {
+		return nil, fmt.Errorf("a sense of %d bytes: at most %d are read", len(b), Max)
+	}
+	var s Sense
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, fmt.Errorf("a sense: %w", err)
+	}
+	if s.Version < 1 || s.Version > Version {
+		return nil, fmt.Errorf("a sense of version %d; this program knows up to %d", s.Version, Version)
+	}
+	good := func(v float64) bool { return v > 0 && v < 1e6 && !math.IsNaN(v) }
+	for _, g := range []*Growth{s.OneCore, s.Neighbour} {
+		if g != nil && !(good(g.Growth) && good(g.Low) && good(g.High)) {
+			return nil, fmt.Errorf("a sense with a growth of %g, %g to %g", g.Growth, g.Low, g.High)
+		}
+	}
+	if w := s.Walk; w != nil && !(good(w.LinesPerUs) && good(w.Growth) && w.Bytes > 0 && w.Bytes <= 1<<30) {
+		return nil, fmt.Errorf("a sense with a walk of %d bytes at %g lines a microsecond", w.Bytes, w.LinesPerUs)
+	}
+	return &s, nil
+}
+
+// Load reads what was learnt of a trace in a directory; nil without an error: nothing has been.
+func Load(trace string) (*Sense, error) {
+	f, err := os.Open(filepath.Join(trace, FileName))
+	if err != nil {
+		if st, e := os.Stat(trace); errors.Is(err, fs.ErrNotExist) || e == nil && !st.IsDir() {
+			return nil, nil
+		}
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, Max+1))
+	if err != nil {
+		return nil, err
+	}
+	s, err := Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return s, nil
+}
+
+// JSON is the file.
+func (s *Sense) JSON() ([]byte, error) {
+	b, err := json.MarshalIndent(s, "", "  ")
+	return append(b, '\n'), err
+}
