@@ -11,7 +11,7 @@
 #include <time.h>
 
 enum {
-	PAIRS = 7,
+	PAIRS = 5,
 	SEGMENT_NS = 1000000,
 	SEGMENTS = 60,
 	FOREIGN = 64 << 20, /* of the neighbour: more than caches hold */
