@@ -773,7 +773,10 @@ void shim_re_commit(struct ev *e)
 	}
 	if (unlikely(token))
 		shim_token_take(t, token);
-	if (unlikely(shim_expect(&re->ex)->kind != EXPECT_EVENT))
+	x = shim_expect(&re->ex);
+	if (unlikely(x->kind != EXPECT_EVENT))
 		shim_re_look(t);
+	else if (unlikely(x->call == CALL_syscall))
+		shim_re_before_wake(t, x);
 	re->busy = 0;
 }

@@ -172,6 +172,9 @@ static inline int shim_re_found_done(const struct expect *x)
 }
 
 HIDDEN void shim_re_guard(const void *guard, const struct object_entry *o); /* before a static is initialised, or found to be */
+/* stand_futex.c */
+HIDDEN long shim_re_futex(const struct expect *x, const long *a); /* the system call */
+HIDDEN void shim_re_before_wake(struct thr *t, const struct expect *x); /* x, a system call, comes next */
 HIDDEN void shim_turn_call(struct replayturn *b, u64 name, u64 place);
 HIDDEN void shim_turn_all(u64 name); /* whoever waits at it looks again */
 

@@ -8,7 +8,6 @@
 #include "feed.h"
 #include "steps_proc.h"
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <linux/sched.h>
 #include <pty.h>
 #include <spawn.h>
@@ -439,33 +438,6 @@ static int re_prctl(int option, ...)
 }
 STANDIN(prctl, re_prctl)
 
-/* Futexes of the program's own have no order that is known. Who was woken then waits until it is woken or has no more
- * reason to wait; who woke somebody waits for him to be there, for a while: he may have found that already. */
-static long futex(const struct expect *x, const long *a)
-{
-	struct thr *t = shim_self.thr;
-	u32 op = (u32)a[1] & FUTEX_CMD_MASK, round = 0;
-	struct timespec soon = {0, 1000000};
-	long r, woken = 0;
-	if (x->ret < 0)
-		return shim_re_ret(x);
-	if (op == FUTEX_WAKE || op == FUTEX_WAKE_BITSET) {
-		while (woken < x->ret && round < 200) {
-			r = sys(SYS_futex, a[0], a[1], x->ret - woken, 0, 0, a[5]);
-			woken += r > 0 ? r : 0;
-			if (woken < x->ret)
-				doze(t, x->obj, &round);
-		}
-		return x->ret;
-	}
-	if (op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET)
-		return ((long (*)(long, ...))shim_true(CALL_syscall))(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
-	do
-		r = sys(SYS_futex, a[0], (a[1] & FUTEX_PRIVATE_FLAG) | FUTEX_WAIT, a[2], &soon);
-	while ((r == -ETIMEDOUT || r == -EINTR) && (doze(t, x->obj, &round), 1));
-	return x->ret;
-}
-
 /* System calls by number: what is told, sent and made as by the functions of their names. */
 static long re_syscall(long n, ...)
 {
@@ -510,7 +482,7 @@ static long re_syscall(long n, ...)
 	case SYS_seccomp:
 		return shim_re_ret(x);
 	case SYS_futex:
-		return futex(x, a);
+		return shim_re_futex(x, a);
 	case SYS_kill:
 		sent(x, a[0], (int)a[1]);
 		return shim_re_ret(x);

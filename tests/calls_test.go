@@ -78,12 +78,6 @@ func rowName(c *cabi.Call) string {
 	return c.Name
 }
 
-// notAgain are the programs that are not re-executed identically, and why.
-var notAgain = map[string]string{
-	"syscall": "a thread that looks at a word of its own comes later than the word changes, and so does not wait at its futex",
-	"handles": "name_to_handle_at on an overlay",
-}
-
 // TestCalls runs the program of every row bare, recorded and re-executed. Nothing that can be seen may differ, and each row that
 // names the program must be in its trace.
 func TestCalls(t *testing.T) {
@@ -118,12 +112,10 @@ func TestCalls(t *testing.T) {
 			}
 			cmd := Cmd{Argv: []string{compile(t, source)}}
 			_, rec := Same(t, cmd)
-			if why := notAgain[p]; why == "" {
-				again := cmd.Reexecuted(t, rec)
-				compare(t, "exit status of the re-execution", rec.Status, again.Status)
-				compare(t, "standard output of the re-execution", rec.Stdout, again.Stdout)
-				compare(t, "standard error of the re-execution", rec.Stderr, again.Stderr)
-			}
+			again := cmd.Reexecuted(t, rec)
+			compare(t, "exit status of the re-execution", rec.Status, again.Status)
+			compare(t, "standard output of the re-execution", rec.Stdout, again.Stdout)
+			compare(t, "standard error of the re-execution", rec.Stderr, again.Stderr)
 			calls := recordedCalls(t, rec.Trace)
 			for _, c := range rows[p] {
 				if !calls[rowName(c)] {

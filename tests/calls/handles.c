@@ -17,12 +17,15 @@ int main(void)
 		struct file_handle h;
 		char room[MAX_HANDLE_SZ];
 	} h = {{MAX_HANDLE_SZ}};
+	char c = 0;
 	int mount, r, fd = open("f", O_CREAT | O_WRONLY, 0600);
+	CHECK(write(fd, "x", 1) == 1);
 	close(fd);
 	r = name_to_handle_at(AT_FDCWD, "f", &h.h, &mount, 0);
 	CHECK(r == 0 || errno == EOPNOTSUPP);
 	fd = open_by_handle_at(AT_FDCWD, &h.h, O_RDONLY);
 	CHECK(fd == 3 || fd == -1);
+	CHECK(fd == -1 || (read(fd, &c, 1) == 1 && c == 'x'));
 	FAILS(name_to_handle_at(AT_FDCWD, "none", &h.h, &mount, 0), ENOENT);
 	printf("handled\n");
 	return bad;
