@@ -43,6 +43,9 @@ func linksOf(t *testing.T, path string) (list []string, all []links.Link) {
 			if l.Bytes > 0 {
 				s += fmt.Sprintf(" %d", l.Bytes)
 			}
+			if l.Kind == links.Lock && l.From.Row().Obj == "cond" && l.Object == l.From.Obj {
+				t.Errorf("a lock let go of by a wait is named after the condition: %s", s)
+			}
 			list = append(list, s)
 			all = append(all, *l)
 		}
@@ -120,6 +123,15 @@ func TestLinks(t *testing.T) {
 		want = append(want, "exit "+last+" pthread_join")
 	}
 	slices.Sort(want)
+	// On a machine that is busy, threads may wait for a lock once more.
+	extra := map[string]int{}
+	for _, s := range want {
+		extra[s]--
+	}
+	got = slices.DeleteFunc(got, func(s string) bool {
+		extra[s]++
+		return extra[s] > 0 && strings.HasPrefix(s, "lock pthread_")
+	})
 	if !slices.Equal(got, want) {
 		t.Errorf("links differ:\n%s", diffLines(want, got))
 	}

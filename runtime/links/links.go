@@ -260,8 +260,12 @@ func (k *Tracker) control(s *thread, r *trace.Record) {
 	}
 }
 
-// link makes one known. Where stamps contradict the order, which is certain, the effect is moved up to the cause.
+// link makes one known. Where stamps contradict the order, which is certain, the cause is moved back within its event, and
+// then the effect up to it.
 func (k *Tracker) link(kind Kind, from Point, cause uint64, to Point, effect uint64, obj trace.Object) *Link {
+	if cause > effect {
+		cause = max(effect, from.Begin)
+	}
 	k.out = append(k.out, Link{Kind: kind, From: from, To: to, Object: obj, Cause: cause, Effect: max(cause, effect)})
 	return &k.out[len(k.out)-1]
 }

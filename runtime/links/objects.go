@@ -39,6 +39,7 @@ type taker struct {
 // release is an event that lets go.
 type release struct {
 	p, held Point
+	obj     trace.Object
 	at      uint64
 	set     bool
 }
@@ -117,8 +118,7 @@ func (k *Tracker) take(o *object, t taker) {
 }
 
 func (k *Tracker) lets(rel *release, to Point) {
-	k.link(Lock, rel.p, rel.at, to, to.End, rel.p.Obj).Held = rel.held
-	k.out[len(k.out)-1].Object = to.Obj
+	k.link(Lock, rel.p, rel.at, to, to.End, rel.obj).Held = rel.held
 }
 
 func waited(r *trace.Record) bool { return r.Note&cabi.NoteWaited != 0 && r.Timed }
@@ -161,11 +161,11 @@ func (k *Tracker) unlock(s *thread, r *trace.Record) {
 	if r.Obj.None() || r.Ret != 0 && r.Row.Ret != trace.RetVoid {
 		return
 	}
-	k.letGo(k.object(k.key(s, r.Obj)), s, pointOf(r), r.Begin)
+	k.letGo(k.object(k.key(s, r.Obj)), r.Obj, s, pointOf(r), r.Begin)
 }
 
 // letGo is what a release does: who had waited for it goes on.
-func (k *Tracker) letGo(o *object, s *thread, by Point, at uint64) {
+func (k *Tracker) letGo(o *object, obj trace.Object, s *thread, by Point, at uint64) {
 	i := o.mine(s.th)
 	if i < 0 {
 		return // taken before the recording began
@@ -181,7 +181,7 @@ func (k *Tracker) letGo(o *object, s *thread, by Point, at uint64) {
 		t.depth--
 		return
 	}
-	rel := release{p: by, held: t.p, at: at, set: true}
+	rel := release{p: by, held: t.p, obj: obj, at: at, set: true}
 	seq, reader := t.seq, t.reader
 	o.takers = slices.Delete(o.takers, i, i+1)
 	k.released(o, rel, seq, reader)
@@ -227,11 +227,11 @@ func (k *Tracker) stream(s *thread, r *trace.Record) {
 	k.take(o, taker{p: p, seq: r.Seq, waited: waited(r)})
 	if i := len(o.takers) - 1; !o.takers[i].waited {
 		o.takers = o.takers[:i]
-		k.released(o, release{p: p, held: p, at: r.End, set: true}, r.Seq, false)
+		k.released(o, release{p: p, held: p, obj: r.Obj, at: r.End, set: true}, r.Seq, false)
 		return
 	}
 	// Who let it in is not known yet; its own release is, so it stands as one who has and as one who had.
-	k.released(o, release{p: p, held: p, at: r.End, set: true}, r.Seq, false)
+	k.released(o, release{p: p, held: p, obj: r.Obj, at: r.End, set: true}, r.Seq, false)
 }
 
 // Conditions. A wait lets go of its mutex when it begins, and takes it again, at its place in the mutex's order, before it
@@ -246,7 +246,7 @@ func (k *Tracker) condWait(s *thread, r *trace.Record) {
 	mk := k.key(s, m)
 	if !m.None() {
 		o := k.object(mk)
-		k.letGo(o, s, p, r.Begin)
+		k.letGo(o, m, s, p, r.Begin)
 		if r.Seq != 0 {
 			o.takers = append(o.takers, taker{p: p, seq: r.Seq})
 			if len(o.takers) > maxEntries {
@@ -392,7 +392,7 @@ func (k *Tracker) once(s *thread, r *trace.Record) {
 	}
 	o := k.object(k.key(s, r.Obj))
 	if r.F[2] != 0 {
-		k.ran(o, release{p: pointOf(r), at: r.End, set: true}, uint64(r.F[1]))
+		k.ran(o, release{p: pointOf(r), at: r.Begin, set: true}, uint64(r.F[1]))
 	} else if r.Timed {
 		k.awaits(o, pointOf(r), uint64(r.F[1]))
 	}
@@ -420,7 +420,7 @@ func (k *Tracker) guarded(s *thread, r *trace.Record) {
 func (k *Tracker) ran(o *object, rel release, run uint64) {
 	o.rel, o.relSeq = rel, run
 	for _, t := range o.takers {
-		if t.seq == run && t.p.End+k.slack >= rel.at && t.p.Begin <= rel.at {
+		if t.seq == run && t.p.End+k.slack >= rel.at {
 			k.link(Once, rel.p, rel.at, t.p, t.p.End, rel.p.Obj)
 		}
 	}
@@ -429,7 +429,7 @@ func (k *Tracker) ran(o *object, rel release, run uint64) {
 
 func (k *Tracker) awaits(o *object, p Point, run uint64) {
 	if o.rel.set && o.relSeq == run {
-		if o.rel.at+k.slack >= p.Begin && o.rel.at <= p.End+k.slack {
+		if o.rel.p.End+k.slack >= p.Begin && o.rel.at <= p.End+k.slack {
 			k.link(Once, o.rel.p, o.rel.at, p, p.End, p.Obj)
 		}
 		return

@@ -49,6 +49,11 @@ func KeptHow(n uint64) string    { return pick(keptHow, n) }
 func LostWhy(n uint64) string    { return pick(lostWhy, n) }
 func UnseenWhat(n uint64) string { return pick(unseenWhat, n) }
 
+// ProcHow, ThreadHow and MarkKind are the same of how a process or thread came to be, and of what a mark is.
+func ProcHow(n uint64) string   { return pick(procHow, n) }
+func ThreadHow(n uint64) string { return pick(threadHow, n) }
+func MarkKind(n uint64) string  { return pick(markKind, n) }
+
 // StackWhy is why a stack was taken, and what is missing of it.
 func StackWhy(bits uint64) string {
 	s := "rate"

@@ -38,11 +38,12 @@ type exported struct {
 }
 
 func exportFormats(s *selection) []*exportFormat {
-	return []*exportFormat{pprofFormat(), foldedFormat(), perfettoFormat(s)}
+	return []*exportFormat{pprofFormat(), foldedFormat(), perfettoFormat(s), parquetFormat(s), csvFormat(s)}
 }
 
 func exportCmd() *cobra.Command {
 	var s selection
+	var schema, ask bool
 	formats := exportFormats(&s)
 	c := &cobra.Command{
 		Use:   "export TRACE",
@@ -51,9 +52,21 @@ func exportCmd() *cobra.Command {
 format's flag names; - is standard output.
 
 Exit status: 0; 1 when parts of the trace are damaged (the rest is written), or writing failed; 2 on wrong usage.`,
-		Example: "  prophet export app.prophet --pprof app.pb.gz && go tool pprof -http : app.pb.gz\n  prophet export app.prophet --folded - --type lock_wait | flamegraph.pl > waits.svg\n  prophet export app.prophet --perfetto app.pftrace --from 1.5 --to 2",
-		Args:    args(1, "one trace"),
+		Example: "  prophet export app.prophet --pprof app.pb.gz && go tool pprof -http : app.pb.gz\n  prophet export app.prophet --folded - --type lock_wait | flamegraph.pl > waits.svg\n  prophet export app.prophet --perfetto app.pftrace --from 1.5 --to 2\n  prophet export app.prophet --parquet app && cd app && prophet export --queries > queries.sql",
+		Args: func(cmd *cobra.Command, a []string) error {
+			if len(a) == 0 && (schema || ask) {
+				return nil
+			}
+			return args(1, "one trace")(cmd, a)
+		},
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if schema || ask {
+				if len(a) > 0 {
+					return usage("--schema and --queries want no trace")
+				}
+				pages(schema, ask)
+				return nil
+			}
 			if err := checkExport(cmd, formats); err != nil {
 				return err
 			}
@@ -74,6 +87,8 @@ Exit status: 0; 1 when parts of the trace are damaged (the rest is written), or 
 			c.Flags().AddFlagSet(own)
 		}
 	}
+	c.Flags().BoolVar(&schema, "schema", false, "print what the tables of --parquet and --csv hold")
+	c.Flags().BoolVar(&ask, "queries", false, "print useful questions to them, for DuckDB")
 	s.flags(c.Flags())
 	return c
 }
