@@ -33,6 +33,7 @@ var parts = []part{
 	{"readers", "prophet verify, info and dump", (*bench).readers},
 	{"replay", "re-executing locks and programs", (*bench).replay},
 	{"pause", "pausing and resuming a live run", (*bench).pause},
+	{"demand", "the loop that issues CPU demand, and calibrations", (*bench).demand},
 	{"bugs", "how often seeded bugs show, plain and under chaos", (*bench).bugs},
 	{"peers", "other tracers, for comparison", (*bench).peers},
 }

@@ -39,11 +39,11 @@ const serveName = "target-server"
 // serveCmd is the process of a target that has the connection; targetCmd's is its keeper.
 func serveCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:    serveName + " DIR GROUP",
+		Use:    serveName + " DIR GROUP FROM",
 		Hidden: true,
-		Args:   cobra.ExactArgs(2),
+		Args:   cobra.ExactArgs(3),
 		RunE: func(_ *cobra.Command, a []string) error {
-			if err := far.Serve(a[0], a[1]); err != nil {
+			if err := far.Serve(a[0], a[1], a[2]); err != nil {
 				return fmt.Errorf("target: %w", err)
 			}
 			return nil

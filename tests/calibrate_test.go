@@ -78,7 +78,7 @@ func TestCalibrate(t *testing.T) {
 	if best > 0.05 {
 		t.Errorf("a machine is %.1f %% from itself", 100*best)
 	}
-	text, err := exec.Command(prophet, "calibrate", "--against", file).Output()
+	text, err := exec.Command(prophet, "calibrate", "--against", file, "--mix", "float=2,integer").Output()
 	for _, want := range []string{"machine ", "integer", "of home's", "factor ", "its mean error"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not in %s", want, text)
@@ -104,6 +104,8 @@ func TestCalibrateRefused(t *testing.T) {
 		{[]string{"--against", "/nonexistent"}, 2, "there is no calibration"},
 		{[]string{"--against", bad}, 1, "the speed of integer is missing"},
 		{[]string{"more"}, 2, "wants no arguments"},
+		{[]string{"--mix", "gpu", "--against", bad}, 2, "no kind of work"},
+		{[]string{"--mix", "float"}, 2, "say --against"},
 	} {
 		out, err := exec.Command(built(t, "prophet"), append([]string{"calibrate"}, c.args...)...).CombinedOutput()
 		status := 0

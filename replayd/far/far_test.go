@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		f.Parse(os.Args[2:])
 		err = Keep(o, exe, "target-server")
 	case "target-server":
-		err = Serve(os.Args[2], os.Args[3])
+		err = Serve(os.Args[2], os.Args[3], os.Args[4])
 	case "issue":
 		err = pretend(os.Args[2:])
 	case "relay":

@@ -35,8 +35,8 @@ type Options struct {
 	Quota   float64 // of CPU time, in CPUs; 0: all
 }
 
-// Keep is the keeper. serve is the command that starts the server: the private directory is appended, and the group of the
-// quota, which may be "".
+// Keep is the keeper. serve is the command that starts the server: the private directory is appended, and of the quota the
+// group and the one that we came from, which may be "".
 func Keep(o Options, serve ...string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
@@ -68,7 +68,7 @@ func Keep(o Options, serve ...string) error {
 		return err
 	}
 	defer mine.Close()
-	argv := append(serve[1:], dir, group.Dir)
+	argv := append(serve[1:], dir, group.Dir, group.From)
 	cmd := &exec.Cmd{Path: serve[0], Args: append([]string{serve[0]}, argv...), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		ExtraFiles: []*os.File{its}, SysProcAttr: &syscall.SysProcAttr{Setpgid: true}} // who kills our group leaves it to clean up
 	signals := make(chan os.Signal, 4)

@@ -70,9 +70,9 @@ type receiver struct {
 	hash hash.Hash
 }
 
-// Serve is the server: dir is the private directory, group the directory of the quota's control group or "". Descriptor 3
-// ends when the keeper does. It returns when the connection has ended.
-func Serve(dir, group string) error {
+// Serve is the server: dir is the private directory, group the directory of the quota's control group or "", from that of the
+// group before. Descriptor 3 ends when the keeper does. It returns when the connection has ended.
+func Serve(dir, group, from string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func Serve(dir, group string) error {
 		drain(os.NewFile(3, "keeper"))
 		end()
 		if group != "" {
-			cgroup.Group{Dir: group}.Leave()
+			cgroup.Group{Dir: group, From: from}.Leave()
 		}
 		remove(dir)
 		os.Exit(1)

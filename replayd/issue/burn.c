@@ -123,11 +123,16 @@ enum {
 	RUNS_MIN = 16,
 };
 
-static double now_ns(void)
+static double read_ns(clockid_t clock)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double now_ns(void)
+{
+	return read_ns(CLOCK_MONOTONIC);
 }
 
 static int compare(const void *a, const void *b)
@@ -170,6 +175,19 @@ static double clock_ns(void)
 }
 
 enum part { PLAIN, CALL, LINE, BLOCK };
+
+/* The same of the thread's CPU time, with the readings of the clock that stand between. */
+static double cpu_clock_ns(void)
+{
+	double v[RUNS];
+	for (int i = 0; i < RUNS; i++) {
+		double a = read_ns(CLOCK_THREAD_CPUTIME_ID);
+		now_ns();
+		now_ns();
+		v[i] = read_ns(CLOCK_THREAD_CPUTIME_ID) - a;
+	}
+	return densest(v, RUNS, NULL);
+}
 
 /* One run of a part; how many of its units it was. */
 static uint64_t run(enum part what, const struct burn *b, struct burn_thread *t, uint64_t n)
@@ -298,24 +316,21 @@ static double median3(double a, double b, double c)
 	return fmax(fmin(a, b), fmin(fmax(a, b), c));
 }
 
-/* One segment, relative to what it should take; tried again while it was switched out, a few times. */
-static double segment(const struct burn *b, struct burn_thread *t, uint64_t ns, double clock)
+/*
+ * One segment, relative to what it should take. One that was switched out says nothing of an idle core by the time that it
+ * took: its CPU time does, which is the same there.
+ */
+static double segment(const struct burn *b, struct burn_thread *t, uint64_t ns, double clock, double cpu_clock)
 {
-	double error = 0;
-	for (int i = 0; i < 5; i++) {
-		struct rusage before, after;
-		getrusage(RUSAGE_THREAD, &before);
-		burn(b, t, 300); /* the code of the loop is in the cache, as the engine's is */
-		t->owed_ns = 0;
-		double a = now_ns();
-		burn(b, t, ns);
-		double took = now_ns() - a - clock;
-		getrusage(RUSAGE_THREAD, &after);
-		error = took / (double)ns - 1;
-		if (before.ru_nivcsw == after.ru_nivcsw)
-			break;
-	}
-	return error;
+	struct rusage before, after;
+	burn(b, t, 300); /* the code of the loop is in the cache, as the engine's is */
+	t->owed_ns = 0;
+	getrusage(RUSAGE_THREAD, &before);
+	double cpu = read_ns(CLOCK_THREAD_CPUTIME_ID), begin = now_ns();
+	burn(b, t, ns);
+	double took = now_ns() - begin - clock, used = read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu - cpu_clock;
+	getrusage(RUSAGE_THREAD, &after);
+	return (before.ru_nivcsw == after.ru_nivcsw ? took : used) / (double)ns - 1;
 }
 
 int burn_check(const struct burn *b, uint64_t from_ns, uint64_t to_ns, int n, double *segments_ns, double *errors)
@@ -340,10 +355,10 @@ int burn_check(const struct burn *b, uint64_t from_ns, uint64_t to_ns, int n, do
 		order[i] = order[j];
 		order[j] = i;
 	}
-	double clock = clock_ns();
+	double clock = clock_ns(), cpu_clock = cpu_clock_ns();
 	for (int pass = 0; pass < 3; pass++) {
 		for (int i = 0; i < n; i++)
-			tried[pass * n + order[i]] = segment(b, &t, (uint64_t)segments_ns[order[i]], clock);
+			tried[pass * n + order[i]] = segment(b, &t, (uint64_t)segments_ns[order[i]], clock, cpu_clock);
 	}
 	for (int i = 0; i < n; i++)
 		errors[i] = median3(tried[i], tried[n + i], tried[2 * n + i]);

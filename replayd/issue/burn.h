@@ -51,7 +51,7 @@ void burn(const struct burn *b, struct burn_thread *t, uint64_t ns);
 
 /*
  * How well the loop is calibrated: n segments from from_ns to to_ns, evenly in the logarithm and in an order by chance, each
- * the median of three that were not switched out. errors[i] is the relative error (0.01: took 1 % longer) of the segment
+ * the median of three, by CPU time where one was switched out. errors[i] is the relative error (0.01: took 1 % longer) of the segment
  * segments_ns[i]. 0, or an errno.
  */
 int burn_check(const struct burn *b, uint64_t from_ns, uint64_t to_ns, int n, double *segments_ns, double *errors);

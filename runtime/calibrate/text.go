@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Text is a machine for people, beside another where there is one.
-func (m *Machine) Text(home *Machine) string {
+// Text is a machine for people, beside another where there is one, compared by a mix (nil: DefaultMix).
+func (m *Machine) Text(home *Machine, mix Mix) string {
 	var b strings.Builder
 	cpus := fmt.Sprintf("%d CPUs", m.CPUs)
 	if m.CPUs == 1 {
@@ -55,7 +55,7 @@ func (m *Machine) Text(home *Machine) string {
 		b.WriteByte('\n')
 	}
 	if home != nil {
-		f := Scale(home, m, nil)
+		f := Scale(home, m, mix)
 		fmt.Fprintf(&b, "factor     CPU demand takes %.3f ± %.3f of the time at home\n", f.Factor, f.Factor*f.Noise)
 	}
 	return b.String()

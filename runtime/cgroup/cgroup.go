@@ -16,9 +16,10 @@ import (
 
 // A Group governs the CPU time of the processes in it.
 type Group struct {
-	Dir string // its directory
-	Top string // where its hierarchy is mounted: Dir or above it
-	V2  bool
+	Dir  string // its directory
+	Top  string // where its hierarchy is mounted: Dir or above it
+	V2   bool
+	From string // of one that Join made: the group that this process was in
 }
 
 // Own are the groups that govern this process' CPU time: one of version 1, one of version 2, or both.
@@ -141,8 +142,7 @@ const prefix = "prophet-"
 
 const periodUS = 100000 // the kernel's default
 
-// Join makes a group that allows so many CPUs' time, and puts this process into it. A group of version 1 is preferred: one of
-// version 2 cannot be made below a group that has processes in it, unless that is the topmost.
+// Join makes a group that allows so many CPUs' time, and puts this process into it. Version 1 is tried before version 2.
 func Join(cpus float64) (Group, error) {
 	if !(cpus >= 0.01 && cpus <= 1<<16) {
 		return Group{}, fmt.Errorf("a quota of %g CPUs: it wants 0.01 or more", cpus)
@@ -151,31 +151,38 @@ func Join(cpus float64) (Group, error) {
 	if err != nil {
 		return Group{}, err
 	}
-	slices.SortStableFunc(groups, func(a, b Group) int {
-		switch {
-		case !a.V2 && b.V2:
-			return -1
-		case a.V2 && !b.V2:
-			return 1
-		}
-		return 0
-	})
+	return join(groups, cpus, os.Getpid())
+}
+
+func join(groups []Group, cpus float64, pid int) (Group, error) {
 	errs := []error{errors.New("no quota of CPU time can be set: no control group can be written here")}
-	for _, above := range groups {
-		g, err := above.join(cpus)
-		if err == nil {
-			return g, nil
+	for _, v2 := range []bool{false, true} {
+		for _, own := range groups {
+			if own.V2 != v2 {
+				continue
+			}
+			for above := own.Dir; ; above = filepath.Dir(above) {
+				g, err := own.below(above, cpus, pid)
+				if err == nil {
+					return g, nil
+				}
+				errs = append(errs, err)
+				// In version 2 a group with processes has no groups below it that share its CPU time, so that one has to go up.
+				if !v2 || above == own.Top || len(above) <= len(own.Top) {
+					break
+				}
+			}
 		}
-		errs = append(errs, err)
 	}
 	return Group{}, errors.Join(errs...)
 }
 
-func (g Group) join(cpus float64) (Group, error) {
-	g.sweep()
-	child := Group{Dir: filepath.Join(g.Dir, prefix+strconv.Itoa(os.Getpid())), Top: g.Top, V2: g.V2}
-	if g.V2 && !slices.Contains(strings.Fields(read(g.Dir, "cgroup.subtree_control")), "cpu") {
-		if err := write(g.Dir, "cgroup.subtree_control", "+cpu"); err != nil {
+// below makes a group in the directory above, for a process that is in g.
+func (g Group) below(above string, cpus float64, pid int) (Group, error) {
+	sweep(above)
+	child := Group{Dir: filepath.Join(above, prefix+strconv.Itoa(pid)), Top: g.Top, V2: g.V2, From: g.Dir}
+	if g.V2 && !slices.Contains(strings.Fields(read(above, "cgroup.subtree_control")), "cpu") {
+		if err := write(above, "cgroup.subtree_control", "+cpu"); err != nil {
 			return child, err
 		}
 	}
@@ -190,7 +197,7 @@ func (g Group) join(cpus float64) (Group, error) {
 		err = errors.Join(write(child.Dir, "cpu.cfs_period_us", strconv.Itoa(periodUS)), write(child.Dir, "cpu.cfs_quota_us", quota))
 	}
 	if err == nil {
-		err = write(child.Dir, "cgroup.procs", strconv.Itoa(os.Getpid()))
+		err = write(child.Dir, "cgroup.procs", strconv.Itoa(pid))
 	}
 	if err != nil {
 		os.Remove(child.Dir)
@@ -200,10 +207,10 @@ func (g Group) join(cpus float64) (Group, error) {
 
 // Leave takes this process out of a group that Join made, ends what else is in it, and removes it.
 func (g Group) Leave() error {
-	if !strings.HasPrefix(filepath.Base(g.Dir), prefix) {
+	if !strings.HasPrefix(filepath.Base(g.Dir), prefix) || g.From == "" {
 		return fmt.Errorf("%s is no group of ours", g.Dir)
 	}
-	if err := write(filepath.Dir(g.Dir), "cgroup.procs", strconv.Itoa(os.Getpid())); err != nil {
+	if err := write(g.From, "cgroup.procs", strconv.Itoa(os.Getpid())); err != nil {
 		return err
 	}
 	var err error
@@ -222,8 +229,8 @@ func (g Group) Leave() error {
 }
 
 // sweep removes groups whose maker was killed; one that still has processes stays.
-func (g Group) sweep() {
-	list, _ := filepath.Glob(filepath.Join(g.Dir, prefix+"*"))
+func sweep(above string) {
+	list, _ := filepath.Glob(filepath.Join(above, prefix+"*"))
 	for _, dir := range list {
 		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), prefix))
 		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {

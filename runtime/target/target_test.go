@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -99,6 +100,35 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
+// A machine of another architecture gets the file that is built for it.
+func TestReplaydFor(t *testing.T) {
+	dir := t.TempDir()
+	own := filepath.Join(dir, "replayd")
+	other, machine := "arm64", "aarch64"
+	if runtime.GOARCH == "arm64" {
+		other, machine = "amd64", "x86_64"
+	}
+	if err := os.WriteFile(own, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PROPHET_REPLAYD", own)
+	if p, err := replaydFor(machine); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, other, "replayd")) {
+		t.Errorf("%q, %v", p, err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, other), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, other, "replayd"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := replaydFor(machine); err != nil || p != filepath.Join(dir, other, "replayd") {
+		t.Errorf("%q, %v", p, err)
+	}
+	if p, err := replaydFor("sparc"); err == nil {
+		t.Errorf("%q", p)
+	}
+}
+
 func tarOf(t testing.TB, headers ...tar.Header) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -128,6 +158,7 @@ func TestUntar(t *testing.T) {
 		"link":     tarOf(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "/etc"}, tar.Header{Typeflag: tar.TypeReg, Name: "l/x"}),
 		"device":   tarOf(t, tar.Header{Typeflag: tar.TypeChar, Name: "null"}),
 		"twice":    tarOf(t, tar.Header{Typeflag: tar.TypeReg, Name: "a"}, tar.Header{Typeflag: tar.TypeReg, Name: "a"}),
+		"sparse":   bytes.ReplaceAll(tarOf(t, tar.Header{Typeflag: tar.TypeReg, Name: "s", Format: tar.FormatPAX, PAXRecords: map[string]string{"XNU.sparse.map": "0,0", "XNU.sparse.numblocks": "1", "XNU.sparse.size": "99999999"}}), []byte("XNU.sparse"), []byte("GNU.sparse")),
 		"cut":      good[:1024+2],
 		"through":  tarOf(t, tar.Header{Typeflag: tar.TypeReg, Name: "a/../../x"}),
 	} {

@@ -20,7 +20,7 @@ import (
 )
 
 func calibrateCmd() *cobra.Command {
-	var output, dir, against string
+	var output, dir, against, mix string
 	var asJSON, long bool
 	c := &cobra.Command{
 		Use:   "calibrate [-o FILE] [--dir DIR]",
@@ -37,10 +37,21 @@ Other load on the machine makes the figures worse than the machine is.`,
 	c.Flags().StringVarP(&output, "output", "o", "", "write the JSON to this `file`")
 	c.Flags().StringVar(&dir, "dir", "", "measure fsync, reads and writes in this `directory`, too")
 	c.Flags().StringVar(&against, "against", "", "compare with the machine of this `file`, which an earlier calibration wrote")
+	c.Flags().StringVar(&mix, "mix", "", "with --against: the `kinds` of work that matter, by weight, as float=2,integer=1")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&long, "check-loop", false, "check the loop that issues CPU demand with 1,000 segments from 1 us to 10 ms")
 	c.RunE = func(*cobra.Command, []string) error {
 		var home *calibrate.Machine
+		var kinds calibrate.Mix
+		if mix != "" {
+			var err error
+			if kinds, err = calibrate.ParseMix(mix); err != nil {
+				return usage("--mix: %v", err)
+			}
+			if against == "" {
+				return usage("--mix weighs a comparison: say --against what")
+			}
+		}
 		if against != "" {
 			var err error
 			if home, err = readMachine(against); err != nil {
@@ -68,7 +79,7 @@ Other load on the machine makes the figures worse than the machine is.`,
 			_, err = os.Stdout.Write(b)
 			return err
 		}
-		fmt.Print(m.Text(home))
+		fmt.Print(m.Text(home, kinds))
 		return nil
 	}
 	return c
