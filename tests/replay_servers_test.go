@@ -193,3 +193,32 @@ func TestX264Serial(t *testing.T) {
 	}
 	again(t, cmd, rec, 3)
 }
+
+// TestSortParallel re-executes sort, whose merging threads read how far others have come under no lock in common: it is exact
+// under --serial, and the report of a plain one names the cause where that comes out otherwise, as it mostly does.
+func TestSortParallel(t *testing.T) {
+	cmd := Cmd{Argv: []string{"/usr/bin/sort", "--parallel=2", "-S", "100M", "in"}, Setup: func(dir string) error {
+		r := rand.New(rand.NewPCG(1, 0))
+		var b strings.Builder
+		for i := range 200000 {
+			fmt.Fprintln(&b, r.IntN(1e9), i)
+		}
+		return os.WriteFile(filepath.Join(dir, "in"), []byte(b.String()), 0o644)
+	}}
+	serial := cmd
+	serial.Options = "serial"
+	rec := serial.Recorded(t)
+	again(t, serial, rec, 3)
+	out := rec.Stdout
+	for range 3 {
+		rec := cmd.Recorded(t)
+		re := cmd
+		re.dir, re.Argv = rec.Dir, append([]string{built(t, "replayd"), "--trace", rec.Trace, "--"}, cmd.Argv...)
+		switch r := re.Bare(t); {
+		case strings.Contains(r.Stderr, "replayd: identical: "):
+			compare(t, "standard output", out, r.Stdout)
+		case r.Status != "exit status 125" || !strings.Contains(r.Stderr, "cause     unguarded data: "):
+			t.Errorf("%s: %s", r.Status, clip(r.Stderr))
+		}
+	}
+}
