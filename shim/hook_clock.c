@@ -10,7 +10,7 @@ static NOINLINE void common(struct thr *t, u32 call, void *pc, i64 ret, u64 ns, 
 	e.call = call;
 	e.pc = pc;
 	e.obj = e.seq = 0;
-	e.note = e.nparts = e.data_kind = e.inlen = 0;
+	e.note = e.nparts = e.data_kind = e.inlen = e.held = 0;
 	e.ret = ret;
 	e.f1 = ns;
 	e.f2 = clk;

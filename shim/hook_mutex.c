@@ -52,7 +52,7 @@ static NOINLINE void common(struct thr *t, u32 call, void *pc, pthread_mutex_t *
 	e.f1 = (u64)m;
 	e.f2 = e.f3 = 0;
 	e.note = end != begin ? PROPHET_NoteWaited : 0;
-	e.nparts = e.data_kind = e.inlen = 0;
+	e.nparts = e.data_kind = e.inlen = e.held = 0;
 	e.begin = begin;
 	e.end = end;
 	shim_commit(&e);
