@@ -28,6 +28,7 @@ type part struct {
 
 var parts = []part{
 	{"calls", "one intercepted call", (*bench).calls},
+	{"stacks", "stacks at events", (*bench).stacks},
 	{"programs", "real programs under load", (*bench).programs},
 	{"start", "a process and a thread", (*bench).start},
 	{"readers", "prophet verify, info and dump", (*bench).readers},

@@ -18,6 +18,7 @@ const (
 	wayBare    = "bare"
 	wayNone    = "none"    // recorded with inputs=none
 	wayDefault = "default" // recorded with the inputs that are kept by default
+	wayStacks  = "stacks=" // and a rate: the same, with stacks at that rate
 )
 
 // env is what a program gets: its own environment, and the library unless it runs bare. The trace's path is returned.
@@ -35,7 +36,11 @@ func (b *bench) env(way string) (env []string, trace string) {
 	trace = filepath.Join(b.work, "trace", fmt.Sprintf("%d.prophet", b.traces))
 	_ = os.MkdirAll(filepath.Dir(trace), 0o777)
 	_ = os.Chmod(filepath.Dir(trace), 0o777)
-	return append(env, "LD_PRELOAD="+b.lib, "PROPHET_TRACE="+trace, "PROPHET_OPTIONS=inputs="+way), trace
+	options := "inputs=" + way
+	if rate, ok := strings.CutPrefix(way, wayStacks); ok {
+		options = "stacks=" + rate
+	}
+	return append(env, "LD_PRELOAD="+b.lib, "PROPHET_TRACE="+trace, "PROPHET_OPTIONS="+options), trace
 }
 
 // proc is one run of a program.

@@ -34,17 +34,17 @@ static struct {
 	u64 check, rule;
 } kept[KEPT];
 
-static u64 pack(const struct rule *r)
+static FAR u64 pack(const struct rule *r)
 {
 	return 1ull << 63 | (u64)r->fp_here << 62 | (u64)(r->ra & 0x3fff) << 48 | (u64)(r->fp & 0x3fff) << 34 | (u64)(r->cfa & 0x3fffffff) << 4 | r->kind;
 }
 
-static i32 part(u64 v, u32 at, u32 bits)
+static FAR i32 part(u64 v, u32 at, u32 bits)
 {
 	return (i32)((i64)(v << (64 - at - bits)) >> (64 - bits));
 }
 
-static int fits(i64 v, u32 bits)
+static FAR int fits(i64 v, u32 bits)
 {
 	return v >= -(1ll << (bits - 1)) && v < 1ll << (bits - 1);
 }
@@ -55,7 +55,7 @@ struct module {
 	u64 low, high, head; /* of the mapping; .eh_frame_hdr */
 };
 
-static int module_of(u64 pc, struct module *m)
+static FAR int module_of(u64 pc, struct module *m)
 {
 	static int (*find)(void *, struct dl_find_object *);
 	static u32 looked;
@@ -83,7 +83,7 @@ struct table {
 	u32 bad;
 };
 
-static int there(struct table *t, u64 p, u64 n)
+static FAR int there(struct table *t, u64 p, u64 n)
 {
 	u64 first = p >> 12, last = (p + n - 1) >> 12;
 	if (p < t->low || p + n > t->high || p + n < p)
@@ -99,7 +99,7 @@ static int there(struct table *t, u64 p, u64 n)
 	return 1;
 }
 
-static u64 get(struct table *t, u32 n)
+static FAR u64 get(struct table *t, u32 n)
 {
 	u64 v = 0;
 	if (t->bad || t->p + n > t->end || !there(t, t->p, n)) {
@@ -111,7 +111,7 @@ static u64 get(struct table *t, u32 n)
 	return v;
 }
 
-static u64 get_uleb(struct table *t)
+static FAR u64 get_uleb(struct table *t)
 {
 	u64 v = 0, b;
 	u32 shift = 0;
@@ -124,7 +124,7 @@ static u64 get_uleb(struct table *t)
 	return v;
 }
 
-static i64 get_sleb(struct table *t)
+static FAR i64 get_sleb(struct table *t)
 {
 	u64 v = 0, b;
 	u32 shift = 0;
@@ -140,7 +140,7 @@ static i64 get_sleb(struct table *t)
 }
 
 /* An encoded pointer; of those relative to anything, only to the place itself. */
-static u64 get_encoded(struct table *t, u32 enc)
+static FAR u64 get_encoded(struct table *t, u32 enc)
 {
 	u64 at = t->p, v;
 	if (enc == 0xff)
@@ -181,7 +181,7 @@ static u64 get_encoded(struct table *t, u32 enc)
 }
 
 /* Where the FDE may be that covers pc: the last of the sorted table that begins at or before it. */
-static u64 search(struct table *t, u64 head, u64 pc)
+static FAR u64 search(struct table *t, u64 head, u64 pc)
 {
 	u64 count, from, to, mid;
 	u32 frame_enc, count_enc, table_enc;
@@ -234,7 +234,7 @@ struct frame {
 	u64 init, init_end; /* instructions of the CIE */
 };
 
-static void expression(struct table *t, struct row *r, int cfa)
+static FAR void expression(struct table *t, struct row *r, int cfa)
 {
 	u64 n = get_uleb(t), end = t->p + n;
 	u32 first;
@@ -273,7 +273,7 @@ static void expression(struct table *t, struct row *r, int cfa)
 	t->p = end;
 }
 
-static void saved(struct row *r, const struct frame *f, u64 reg, u32 how, i64 at)
+static FAR void saved(struct row *r, const struct frame *f, u64 reg, u32 how, i64 at)
 {
 	if (reg == SHIM_DWARF_FP) {
 		r->fp_how = (u8)how;
@@ -284,7 +284,7 @@ static void saved(struct row *r, const struct frame *f, u64 reg, u32 how, i64 at
 	}
 }
 
-static void restore(struct row *r, const struct row *init, const struct frame *f, u64 reg)
+static FAR void restore(struct row *r, const struct row *init, const struct frame *f, u64 reg)
 {
 	if (reg == SHIM_DWARF_FP) {
 		r->fp_how = init->fp_how;
@@ -295,13 +295,13 @@ static void restore(struct row *r, const struct row *init, const struct frame *f
 	}
 }
 
-static void cfa_is(struct row *r, u64 reg)
+static FAR void cfa_is(struct row *r, u64 reg)
 {
 	r->cfa = reg == SHIM_DWARF_SP ? CFA_SP : reg == SHIM_DWARF_FP ? CFA_FP : CFA_OTHER;
 }
 
 /* Runs instructions up to what holds at pc. */
-static void run(struct table *t, const struct frame *f, u64 end, u64 pc, struct row *r, const struct row *init)
+static FAR void run(struct table *t, const struct frame *f, u64 end, u64 pc, struct row *r, const struct row *init)
 {
 	struct row stack[ROWS];
 	u64 at = f->start, reg;
@@ -425,7 +425,7 @@ static void run(struct table *t, const struct frame *f, u64 end, u64 pc, struct 
 	}
 }
 
-static int parse_cie(struct table *t, u64 cie, struct frame *f)
+static FAR int parse_cie(struct table *t, u64 cie, struct frame *f)
 {
 	u64 len, data;
 	char aug[8];
@@ -486,7 +486,7 @@ static int parse_cie(struct table *t, u64 cie, struct frame *f)
 }
 
 /* The rule at pc by the module's tables; RULE_POINTER where they do not cover it. */
-static void by_table(const struct module *m, u64 pc, struct rule *rule)
+static FAR void by_table(const struct module *m, u64 pc, struct rule *rule)
 {
 	struct table t;
 	struct frame f;
@@ -550,7 +550,7 @@ static void by_table(const struct module *m, u64 pc, struct rule *rule)
 					      : RULE_UNKNOWN;
 }
 
-static void rule_at(u64 pc, struct rule *rule)
+static FAR void rule_at(u64 pc, struct rule *rule)
 {
 	u64 h = pc * 0x9E3779B97F4A7C15ull >> 54, v = __atomic_load_n(&kept[h].rule, __ATOMIC_RELAXED);
 	struct module m;
@@ -578,7 +578,7 @@ static void rule_at(u64 pc, struct rule *rule)
 
 #define STACK_REACH (8ul << 20) /* no frame lies further up */
 
-static void bounds(struct walk *w)
+static FAR void bounds(struct walk *w)
 {
 	u64 thread = (u64)__builtin_thread_pointer(); /* lies at the upper end of the stack of a thread that the C library made */
 	w->low = w->sp;
@@ -590,7 +590,7 @@ static void bounds(struct walk *w)
 	w->page = 0;
 }
 
-static int load(struct walk *w, u64 at, u64 *v)
+static FAR int load(struct walk *w, u64 at, u64 *v)
 {
 	if (at & 7 || at < w->low || at + 8 > w->high)
 		return 0;
@@ -603,7 +603,7 @@ static int load(struct walk *w, u64 at, u64 *v)
 	return 1;
 }
 
-void shim_walk_from(struct walk *w, u64 pc, u64 sp, u64 fp, u64 lr, u32 exact)
+FAR void shim_walk_from(struct walk *w, u64 pc, u64 sp, u64 fp, u64 lr, u32 exact)
 {
 	w->pc = pc;
 	w->sp = sp;
@@ -616,7 +616,7 @@ void shim_walk_from(struct walk *w, u64 pc, u64 sp, u64 fp, u64 lr, u32 exact)
 }
 
 /* A place that no table knows: the frame pointer leads to the caller's and the return address. */
-static int by_pointer(struct walk *w)
+static FAR int by_pointer(struct walk *w)
 {
 	u64 fp, ra;
 	if (!w->fp)
@@ -641,7 +641,7 @@ static int by_pointer(struct walk *w)
 	return WALK_ON;
 }
 
-static int by_signal(struct walk *w)
+static FAR int by_signal(struct walk *w)
 {
 	u64 c = w->sp + SHIM_SIGNAL_CONTEXT, page;
 	const ucontext_t *u = (const void *)c;
@@ -654,7 +654,7 @@ static int by_signal(struct walk *w)
 	return w->pc < 4096 ? WALK_LOST : WALK_ON;
 }
 
-int shim_walk(struct walk *w)
+FAR int shim_walk(struct walk *w)
 {
 	struct rule r;
 	u64 cfa, fp = w->fp, ra, lr = w->lr;

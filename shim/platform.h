@@ -29,6 +29,8 @@ typedef int64_t i64;
 #define EXPORT __attribute__((visibility("default")))
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
+/* Rarely run, and out of the way of what is: the kernel maps 64 KiB around what is touched. */
+#define FAR __attribute__((section(".text.unlikely.far")))
 #define CALLER() __builtin_return_address(0)
 #define barrier() __asm__ volatile("" ::: "memory")
 

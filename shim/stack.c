@@ -41,7 +41,7 @@ struct making {
 	u32 n, bits;
 };
 
-static void add(struct making *m, u64 pc)
+static FAR void add(struct making *m, u64 pc)
 {
 	if (!m->unknown && !shim_module_known(pc))
 		m->unknown = pc;
@@ -51,7 +51,7 @@ static void add(struct making *m, u64 pc)
 }
 
 /* Our own frames are none of the program's. A place that a signal interrupted is told as a return address: one more. */
-static void climb(struct making *m, struct walk *w, u64 site)
+static FAR void climb(struct making *m, struct walk *w, u64 site)
 {
 	u32 own = 0;
 	int r;
@@ -83,7 +83,7 @@ struct named {
 	u32 number, new;
 };
 
-static u8 *put_stack(struct thr *t, u8 *p, struct making *m, struct walk *w, u64 site, struct named *o)
+static FAR u8 *put_stack(struct thr *t, u8 *p, struct making *m, struct walk *w, u64 site, struct named *o)
 {
 	u32 number = t->stack_gen == t->genx ? t->nstacks : 0, len;
 	struct seen *s;
@@ -106,7 +106,7 @@ static u8 *put_stack(struct thr *t, u8 *p, struct making *m, struct walk *w, u64
 	return m->p;
 }
 
-static void keep(struct thr *t, const struct named *o)
+static FAR void keep(struct thr *t, const struct named *o)
 {
 	if (!o->new)
 		return;
@@ -116,7 +116,7 @@ static void keep(struct thr *t, const struct named *o)
 	t->stack_gen = t->genx;
 }
 
-COLD void shim_stack(struct ev *e, u64 pos)
+FAR void shim_stack(struct ev *e, u64 pos)
 {
 	struct thr *t = e->t;
 	struct making m = {0, 0, 0, 0, 0};
@@ -154,7 +154,7 @@ COLD void shim_stack(struct ev *e, u64 pos)
 
 /* A timer of CPU time found the thread at this place. In a call the sample has the time at which the event before ended, as the
  * call's own begins at its stamp. */
-COLD void shim_stack_sample(struct thr *t, const void *context)
+FAR void shim_stack_sample(struct thr *t, const void *context)
 {
 	struct making m = {0, 0, 0, 0, 0};
 	struct named o;
@@ -183,7 +183,7 @@ COLD void shim_stack_sample(struct thr *t, const void *context)
 
 #define HOLDERS 256 /* threads that are looked at */
 
-void shim_stack_holder(struct thr *t, u32 tid, u64 now)
+FAR void shim_stack_holder(struct thr *t, u32 tid, u64 now)
 {
 	struct thr *o;
 	u32 n;

@@ -23,13 +23,13 @@ static u32 state; /* of this process; a forked child inherits the handler, but n
 #define SIGSET(sig) (1ull << ((sig)-1))
 #define COOKIE 0x70726f70 /* what our timers' signals carry */
 
-static int ours(const siginfo_t *si)
+static FAR int ours(const siginfo_t *si)
 {
 	return si->si_code == SI_TIMER && si->si_value.sival_int == COOKIE;
 }
 
 /* Somebody else sent it, to a program that has the default: that ends the process. */
-static void by_default(int sig)
+static FAR void by_default(int sig)
 {
 	struct sigaction a;
 	shim_zero(&a, sizeof a);
@@ -37,7 +37,7 @@ static void by_default(int sig)
 	sys(SYS_tgkill, sys(SYS_getpid), sys(SYS_gettid), sig);
 }
 
-static void tick(int sig, siginfo_t *si, void *context)
+static FAR void tick(int sig, siginfo_t *si, void *context)
 {
 	struct thr *t = shim_self.thr;
 	int err = errno;
@@ -65,14 +65,14 @@ int shim_stack_signal(int sig, const siginfo_t *si)
 	return sig == SIGPROF && shim_ctl.stackcpu && ours(si);
 }
 
-static void handle(struct sigaction *a)
+static FAR void handle(struct sigaction *a)
 {
 	shim_zero(a, sizeof *a);
 	a->sa_sigaction = tick;
 	a->sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
 }
 
-static void start(struct thr *t)
+static FAR void start(struct thr *t)
 {
 	struct sigaction was, mine;
 	if (state == CPU_OFF)
@@ -125,7 +125,7 @@ void shim_stack_timer_end(struct thr *t)
 }
 
 /* The program wants the signal. */
-COLD void shim_stack_yield(struct thr *t)
+FAR void shim_stack_yield(struct thr *t)
 {
 	struct sigaction a, was;
 	struct thr *o;

@@ -46,7 +46,7 @@ func members(t *testing.T, line string) []pair {
 
 // onlyDump is what `prophet dump --json` says beyond what the examples print.
 var onlyDump = map[string]bool{"waited": true, "cut": true, "vforked": true, "delayed": true, "onlytime": true, "at": true,
-	"data": true, "hash": true, "data_chunk": true, "data_bytes": true}
+	"data": true, "hash": true, "data_chunk": true, "data_bytes": true, "stack": true, "stack_taken": true}
 
 // fromDump is a line of the dump as an example prints it.
 func fromDump(t *testing.T, line string) string {
