@@ -33,6 +33,21 @@ void shim_stack_begin(struct thr *t)
 	t->cpu_timer = 0;
 }
 
+/* How fast the ticks are is known about, at first: the time since the run began tells. */
+static FAR void measure(u64 now)
+{
+	static u64 known; /* from how many ticks */
+	u64 ticks = now - shim_ctl.ticks0, ns;
+	struct timespec ts = {0, 0};
+	if (now <= shim_ctl.ticks0 || ticks / 16 < known || known > 1ull << 36)
+		return;
+	known = ticks;
+	sys(SYS_clock_gettime, CLOCK_MONOTONIC, &ts);
+	ns = (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec - shim_ctl.mono0;
+	if (ns >= 5000000 && ns < 1ull << 50 && ticks < 1ull << 40)
+		shim_stack_every = ticks * 1000000 / (ns / 1000) / shim_ctl.stackhz;
+}
+
 /* A stack in the making. */
 struct making {
 	u8 *p;
@@ -127,6 +142,7 @@ FAR void shim_stack(struct ev *e, u64 pos)
 	u8 *p;
 	if ((u32)pos > t->limit)
 		return; /* the next event is in another chunk */
+	measure(e->end);
 	t->stack_at = e->end + shim_stack_every;
 	t->stack_asked = 0;
 	if (e->note & PROPHET_NoteWaited && e->end - e->begin >= STACK_WAIT)
