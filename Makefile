@@ -10,8 +10,10 @@ LDFLAGS   := -s -w
 SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cksum shim/zexports_$(1).map)) -extldflags=-Wl,-soname=libprophet.so,--version-script=$(CURDIR)/shim/zexports_$(1).map,-Map=$(2)
 # Nor does it know of headers that lie in other directories.
 HEADERS    = CGO_CPPFLAGS=-DPROPHET_HEADERS=$(firstword $(shell cat cabi/*.h | cksum))
+# Where prophet begins, before Go: see the package.
+ENTRY     := -E prophet/runtime/ignored.entry
 CROSS     := aarch64-linux-gnu
-GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' 2>/dev/null) $(wildcard runtime/report/page/*.*) go.mod
+GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' -o -name '*.s' 2>/dev/null) $(wildcard runtime/report/page/*.*) go.mod
 ISSUESRC  := $(wildcard replayd/*/*.c replayd/*/*.h replayd/*/*.S cabi/*.h)
 SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map tools/asleep/*.go) go.mod
 
@@ -26,7 +28,7 @@ $(BUILD)/libprophet.so: $(SHIMSRC)
 	@rm -f $@.linked* $@.map $(@:.so=.so.h)
 
 $(BUILD)/prophet: $(GOSRC)
-	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o $@ ./tools/prophet
+	CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS) $(ENTRY)' -o $@ ./tools/prophet
 
 # replayd issues with C, and travels to other machines: one static file.
 STATIC    := -tags netgo,osusergo -ldflags '$(LDFLAGS) -linkmode external -extldflags=-static'
@@ -40,7 +42,7 @@ $(BUILD)/arm64/libprophet.so: $(SHIMSRC)
 	CGO_ENABLED=1 $(HEADERS) GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,arm64,$(CURDIR)/$@.map)' -o $@.linked ./shim
 	$(GO) run ./tools/asleep $@.linked $@.map $@
 	@rm -f $@.linked* $@.map $(@:.so=.so.h)
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/arm64/prophet ./tools/prophet
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS) $(ENTRY)' -o $(BUILD)/arm64/prophet ./tools/prophet
 $(BUILD)/arm64/replayd: $(GOSRC) $(ISSUESRC)
 	@mkdir -p $(BUILD)/arm64
 	CGO_ENABLED=1 $(HEADERS) GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build $(STATIC) -o $@ ./replayd

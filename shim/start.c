@@ -107,7 +107,7 @@ char shim_room_at_start[65536];
  * is left out, and the file says so. */
 static void inherited(struct text *t)
 {
-	u64 lim[2];
+	u64 lim[2], action[8], ignored = 0;
 	u32 i, n = 0, cut = 0;
 	long mask;
 	shim_put(t, ",\n  \"env\": [");
@@ -134,6 +134,11 @@ static void inherited(struct text *t)
 	shim_putd(t, 20 - sys(SYS_getpriority, PRIO_PROCESS, 0));
 	shim_put(t, ", \"personality\": ");
 	shim_putd(t, sys(SYS_personality, 0xffffffff));
+	for (i = 1; i < 32; i++)
+		if (sys(SYS_rt_sigaction, i, 0, action, 8) == 0 && action[0] == (u64)SIG_IGN)
+			ignored |= SIGSET(i);
+	shim_put(t, ", \"ignored\": ");
+	shim_putd(t, (i64)ignored);
 	shim_put(t, ", \"limits\": [");
 	for (i = 0; i < RLIM_NLIMITS && sys(SYS_prlimit64, 0, i, 0, lim) == 0; i++) {
 		shim_put(t, i ? ", [" : "[");

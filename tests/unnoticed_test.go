@@ -371,3 +371,25 @@ func (c Cmd) With(t testing.TB, preload string) Run {
 	r.Trace = trace
 	return r
 }
+
+// Signals that whoever starts it ignores stay ignored in the program, behind prophet, too, and when it is executed again.
+func TestUnnoticedIgnored(t *testing.T) {
+	t.Parallel()
+	const script = "grep SigIgn /proc/self/status; yes 2>/dev/null | head -n 1; echo ${PIPESTATUS[0]}"
+	for _, trap := range []string{"PIPE", "HUP PIPE USR1", "INT QUIT TERM", ""} {
+		trapped := func(argv ...string) Cmd {
+			return Cmd{Argv: append([]string{"bash", "-c", "trap '' " + trap + "; exec \"$@\"", "-"}, argv...)}
+		}
+		bare := trapped("bash", "-c", script).Bare(t)
+		for _, program := range []string{"prophet", "replayd"} {
+			trace := filepath.Join(t.TempDir(), "run.prophet")
+			rec := trapped(built(t, program), "record", "-q", "-o", trace, "--", "bash", "-c", script).Bare(t)
+			compare(t, program+" record, ignoring "+trap, bare.Stdout, rec.Stdout)
+			again := Cmd{Argv: []string{built(t, "replayd"), "--trace", trace}}.Bare(t)
+			compare(t, "executed again, ignoring "+trap, bare.Stdout, again.Stdout)
+			if !strings.Contains(again.Stderr, "identical") {
+				t.Errorf("ignoring %s: %s", trap, clip(again.Stderr))
+			}
+		}
+	}
+}

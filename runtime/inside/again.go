@@ -32,7 +32,7 @@ func Again(t *trace.Trace) (s Spec, lost int) {
 	}
 	if st := m.Start; st != nil {
 		lost += st.EnvCut
-		s.Limits = &Limits{Umask: st.Umask, Nice: st.Nice}
+		s.Limits = &Limits{Umask: st.Umask, Nice: st.Nice, Ignored: st.Ignored}
 		for _, l := range st.Limits {
 			s.Limits.Limits = append(s.Limits.Limits, [2]uint64{uint64(l[0]), uint64(l[1])})
 		}

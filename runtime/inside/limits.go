@@ -1,12 +1,27 @@
 package inside
 
-import "golang.org/x/sys/unix"
+import (
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // Limits is what a program inherits beside its environment.
 type Limits struct {
 	Umask  int         `json:"umask"`
 	Nice   int         `json:"nice"`
 	Limits [][2]uint64 `json:"limits"` // RLIMIT_…: soft, hard; by number
+
+	Ignored *uint64 `json:"ignored,omitempty"` // signals, 1 << number-1; nil: as we do
+}
+
+// ignores reports whether a signal is ignored when the program begins. SIGCHLD is not: who starts it waits for it.
+func (l *Limits) ignores(n syscall.Signal) bool {
+	if l == nil || l.Ignored == nil {
+		return signal.Ignored(n)
+	}
+	return *l.Ignored>>(n-1)&1 != 0
 }
 
 // before sets what must be so when the program is made.

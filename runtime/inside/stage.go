@@ -386,7 +386,11 @@ func process1(control *os.File, rest int) error {
 	f.Close()
 	signals := make(chan os.Signal, 64)
 	for i := 1; i < 32; i++ { // what comes from the terminal is for the program
-		if n := syscall.Signal(i); n != unix.SIGCHLD && n != unix.SIGURG && !signal.Ignored(n) {
+		switch n := syscall.Signal(i); {
+		case n == unix.SIGCHLD || n == unix.SIGURG:
+		case s.Program.Limits.ignores(n):
+			signal.Ignore(n)
+		default:
 			signal.Notify(signals, n)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"prophet/runtime/ignored"
 	"prophet/runtime/inside"
 	"prophet/runtime/recovery"
 	"prophet/runtime/trace"
@@ -266,8 +267,9 @@ func Record(o Options) (*Result, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// From before the start, so that none is missed.
 	signals := make(chan os.Signal, 64)
+	ignored.Keep()
 	for _, n := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGCONT} {
-		if !signal.Ignored(n) { // as nohup does: the program inherits that
+		if !signal.Ignored(n) { // as nohup has it: the program inherits that
 			signal.Notify(signals, n)
 		}
 	}

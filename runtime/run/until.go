@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"prophet/runtime/ignored"
 	"prophet/runtime/recovery"
 	"prophet/runtime/shm"
 	"prophet/runtime/term"
@@ -86,7 +87,12 @@ func (s Search) Find() (*Catch, error) {
 		return nil, err
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
+	ignored.Keep()
+	for _, n := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
+		if !signal.Ignored(n) {
+			signal.Notify(signals, n)
+		}
+	}
 	defer signal.Stop(signals)
 	p := term.NewProgress("until one fails")
 	defer p.Done()

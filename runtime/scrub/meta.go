@@ -60,7 +60,7 @@ func (t *tokens) meta(m *trace.Meta) *trace.Meta {
 		Scrubbed: &trace.Scrubbed{Removed: t.keep.removed()},
 	}
 	if s := m.Start; s != nil {
-		out.Start = &trace.Start{EnvCut: s.EnvCut, UID: s.UID, GID: s.GID, Umask: s.Umask, Nice: s.Nice, Personality: s.Personality, Limits: slices.Clone(s.Limits)}
+		out.Start = &trace.Start{EnvCut: s.EnvCut, UID: s.UID, GID: s.GID, Umask: s.Umask, Nice: s.Nice, Personality: s.Personality, Ignored: s.Ignored, Limits: slices.Clone(s.Limits)}
 	}
 	if e := m.Ended; e != nil {
 		out.Ended = &trace.Ended{How: one(e.How, "exit", "quick", "abort", "exec", "signal", "unknown"), Status: e.Status, Signal: signal(e.Signal),

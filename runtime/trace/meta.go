@@ -63,7 +63,8 @@ type Start struct {
 	Umask       int        `json:"umask"`
 	Nice        int        `json:"nice"`
 	Personality uint64     `json:"personality"`
-	Limits      [][2]int64 `json:"limits"` // RLIMIT_… by number: soft, hard; -1: none
+	Ignored     *uint64    `json:"ignored,omitempty"` // signals, 1 << number-1; nil: not known
+	Limits      [][2]int64 `json:"limits"`            // RLIMIT_… by number: soft, hard; -1: none
 }
 
 // SameAddresses reports whether the run's addresses were not random.
