@@ -19,15 +19,23 @@ extern struct control shim_ctl __attribute__((alias("control_room")));
 static struct ours stream = {-1, 0, 0, 0}, rings = {-1, 0, 0, 0}, statm = {-1, 0, 0, 0};
 static u8 *flight;
 
+/* How deep this thread is in parts that no signal may interrupt: only the outermost asks the kernel. It is changed while
+ * all is blocked, so no handler sees it but as 0. */
+static __thread u32 blocked __attribute__((tls_model("initial-exec")));
+
 void shim_block(u64 *was)
 {
 	u64 all = ~0ull;
-	sys(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, was, 8);
+	*was = all;
+	if (!blocked)
+		sys(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, was, 8);
+	blocked++;
 }
 
 void shim_unblock(const u64 *was)
 {
-	sys(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, was, 0, 8);
+	if (--blocked == 0)
+		sys(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, was, 0, 8);
 }
 
 void shim_lock(struct lock *l)
@@ -382,10 +390,9 @@ const char *shim_shm_file(char *buf, u32 cap, const char *suffix)
 
 void shim_run_left(void)
 {
-	static const char *const suffixes[] = {".rings", ".flight", ".dir"}; /* the last says whose a .control is, which stays until a command has completed the trace */
 	char path[300];
 	u64 mask;
-	u32 i, n = shim_run.apart ? 2 : 3, *own = owners(), end = shim_ctl.slotsend, last = shim_run.pid;
+	u32 i, *own = owners(), end = shim_ctl.slotsend, last = shim_run.pid;
 	if (rings.fd < 0)
 		return;
 	if (__atomic_load_n(&shim_ctl.live, __ATOMIC_ACQUIRE)) {
@@ -402,8 +409,11 @@ void shim_run_left(void)
 	shim_block(&mask);
 	if (shim_ctl.flight)
 		flight_land();
-	for (i = 0; i < n; i++)
-		sys(SYS_unlinkat, AT_FDCWD, shim_shm_file(path, sizeof path, suffixes[i]), 0);
+	sys(SYS_unlinkat, AT_FDCWD, shim_shm_file(path, sizeof path, ".rings"), 0);
+	if (shim_ctl.flight)
+		sys(SYS_unlinkat, AT_FDCWD, shim_shm_file(path, sizeof path, ".flight"), 0);
+	if (!shim_run.apart) /* else it says whose .control is, which stays until a command has completed the trace */
+		sys(SYS_unlinkat, AT_FDCWD, shim_shm_file(path, sizeof path, ".dir"), 0);
 	shim_unblock(&mask);
 }
 

@@ -107,6 +107,8 @@ char shim_room_at_start[65536];
  * is left out, and the file says so. */
 static void inherited(struct text *t)
 {
+	/* What shells, nohup, cron and servers have a program ignore. */
+	static const u8 usual[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU};
 	u64 lim[2], action[8], ignored = 0;
 	u32 i, n = 0, cut = 0;
 	long mask;
@@ -134,9 +136,9 @@ static void inherited(struct text *t)
 	shim_putd(t, 20 - sys(SYS_getpriority, PRIO_PROCESS, 0));
 	shim_put(t, ", \"personality\": ");
 	shim_putd(t, sys(SYS_personality, 0xffffffff));
-	for (i = 1; i < 32; i++)
-		if (sys(SYS_rt_sigaction, i, 0, action, 8) == 0 && action[0] == (u64)SIG_IGN)
-			ignored |= SIGSET(i);
+	for (i = 0; i < sizeof usual; i++)
+		if (sys(SYS_rt_sigaction, usual[i], 0, action, 8) == 0 && action[0] == (u64)SIG_IGN)
+			ignored |= SIGSET(usual[i]);
 	shim_put(t, ", \"ignored\": ");
 	shim_putd(t, (i64)ignored);
 	shim_put(t, ", \"limits\": [");

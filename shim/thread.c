@@ -317,9 +317,9 @@ void shim_module_of(struct thr *t, u64 pc)
 	modules(t);
 }
 
-static void tls_is(struct thr *t)
+static void tls_is(struct thr *t, u32 tid)
 {
-	t->tid = t->slot->tid = (u32)sys(SYS_gettid);
+	t->tid = t->slot->tid = tid;
 	shim_self.uid = t->uid;
 	shim_self.proc = t->proc;
 	shim_self.nfork = 0;
@@ -347,7 +347,7 @@ int shim_thread_boot(int argc, char **argv)
 	if (!t)
 		return -ENOMEM;
 	shim_block(&mask);
-	tls_is(t);
+	tls_is(t, (u32)sys(SYS_gettid));
 	clock_record(t);
 	proc_record(t, argc, argv);
 	begun(t);
@@ -403,7 +403,7 @@ void shim_forked(void)
 			shim_self.off = 1;
 		} else {
 			u8 rec[96];
-			tls_is(t);
+			tls_is(t, shim_run.pid); /* the one thread of its process */
 			clock_record(t);
 			shim_record(t, rec, proc_head(rec, 0));
 			begun(t);
@@ -445,7 +445,7 @@ void shim_thread_begin(struct thr *t)
 {
 	u64 mask;
 	shim_block(&mask);
-	tls_is(t);
+	tls_is(t, (u32)sys(SYS_gettid));
 	t->last = shim_ticks();
 	t->slot->base = t->last;
 	begun(t);
@@ -637,7 +637,7 @@ struct thr *shim_ready_slow(u32 cls)
 		shim_block(&mask);
 		t = me->thr;
 		if (!t && (t = take(0, 0, PROPHET_ThreadFound))) {
-			tls_is(t);
+			tls_is(t, (u32)sys(SYS_gettid));
 			begun(t);
 			shim_stack_timer(t, &mask);
 		}
@@ -749,7 +749,8 @@ void shim_exit_flush(u32 how, i64 status)
 		modules(t); /* what was loaded and called nothing that is recorded: a re-execution maps it again */
 	exit_record(t, how, status);
 	shim_flush(t, how == PROPHET_ExitExec ? 0 : PROPHET_ChunkLast);
-	shim_serial_give();
+	if (shim_ctl.serial)
+		shim_serial_give();
 }
 
 /* The C library is about to end the process; what it still asks of the kernel goes out at once. Slots of other
