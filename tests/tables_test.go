@@ -208,6 +208,19 @@ func TestCSV(t *testing.T) {
 			}
 		}
 	}
+	// A packed trace gives the same.
+	packed := filepath.Join(t.TempDir(), "packed.prophet")
+	if out, err := exec.Command(built(t, "prophet"), "pack", "-o", packed, r.Trace).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	ofPacked, _, status := tabled(t, packed, "csv", "--class", "sync,net")
+	for _, table := range tables.Schema {
+		a, _ := os.ReadFile(filepath.Join(asCSV, table.Name+".csv"))
+		b, _ := os.ReadFile(filepath.Join(ofPacked, table.Name+".csv"))
+		if len(a) == 0 || !bytes.Equal(a, b) || status != 0 {
+			t.Errorf("%s differs when the trace is packed", table.Name)
+		}
+	}
 	left, err := os.ReadDir(asCSV)
 	if err != nil || len(left) != len(tables.Schema) {
 		t.Errorf("%d files in the directory, %v", len(left), err)
