@@ -23,7 +23,6 @@ import (
 	"bufio"
 	"container/heap"
 	"io"
-	"math"
 	"path"
 	"strconv"
 
@@ -264,7 +263,17 @@ func (e *exporter) head() {
 	}
 }
 
-func pid(n uint32) uint64 { return uint64(n & math.MaxInt32) }
+// pidOf and tidOf are ids for Perfetto, to which 0 is the kernel: where the trace is damaged and does not say, numbers
+// above all that a kernel gives.
+func pidOf(p *trace.Proc) uint64    { return knownID(p.PID, p.Number) }
+func tidOf(th *trace.Thread) uint64 { return knownID(th.TID, th.UID) }
+func knownID(id, number uint32) uint64 {
+	const most = 1 << 22
+	if id == 0 || id > most {
+		return most + uint64(number%(1<<30))
+	}
+	return uint64(id)
+}
 
 func (e *exporter) process(p *trace.Proc) {
 	name := p.Name
@@ -274,7 +283,7 @@ func (e *exporter) process(p *trace.Proc) {
 			break
 		}
 	}
-	d := appendUint(nil, processPID, pid(p.PID))
+	d := appendUint(nil, processPID, pidOf(p))
 	for i, a := range p.Args {
 		if i == 64 {
 			break
@@ -292,12 +301,8 @@ func (e *exporter) threadTrack(th *trace.Thread, own string) {
 	if own != "" {
 		name += " " + own
 	}
-	tid := th.TID
-	if tid == 0 {
-		tid = th.UID // the trace is damaged; it has to be some
-	}
-	d := appendUint(nil, threadPID, pid(th.Proc.PID))
-	d = appendUint(d, threadTID, pid(tid))
+	d := appendUint(nil, threadPID, pidOf(th.Proc))
+	d = appendUint(d, threadTID, tidOf(th))
 	d = appendBytes(d, threadName, trace.Clean(name))
 	b := appendUint(nil, trackUUID, uuid(trackOfThread, uint64(th.UID)))
 	b = appendUint(b, trackParent, uuid(trackOfProcess, uint64(th.Proc.Number)))

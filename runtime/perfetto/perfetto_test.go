@@ -203,6 +203,19 @@ func TestAnyRecords(t *testing.T) {
 	}
 }
 
+// A thread that the trace says nothing of has a track nevertheless.
+func TestUnknown(t *testing.T) {
+	tr := made(t, func(w *trace.Writer) {
+		e := trace.NewEncoder(7, 3, 1000, w.Put)
+		e.Event(&trace.Record{Call: 1, Begin: 2000, Obj: trace.Object{UID: 9, Num: 1}, Seq: 1})
+		e.Event(&trace.Record{Call: 60000, Begin: 2100, End: 2200, Timed: true})
+		e.Flush(0)
+	})
+	if p := drawn(t, tr); len(p.Slices) != 2 || p.Slices[1].Name != "call60000" {
+		t.Errorf("%+v", p.Slices)
+	}
+}
+
 type full struct{ n int }
 
 func (f *full) Write(b []byte) (int, error) {

@@ -238,11 +238,13 @@ func (p *Picture) describe(d Message, parents map[uint64]uint64) error {
 		return errorf("track %d is described twice", t.UUID)
 	}
 	if c := d.M("process"); c != nil {
-		t.PID = int64(c.U("pid"))
+		if t.PID = int64(c.U("pid")); t.PID == 0 {
+			return errorf("a process without an id")
+		}
 	}
 	if c := d.M("thread"); c != nil {
 		t.PID, t.TID = int64(c.U("pid")), int64(c.U("tid"))
-		if t.TID == 0 {
+		if t.TID == 0 || t.PID == 0 {
 			return errorf("a thread without an id")
 		}
 	}
