@@ -457,6 +457,17 @@ func TestIssueEnds(t *testing.T) {
 	if n := len(b.mine()); n != before {
 		t.Errorf("%d processes were left by an issue", n-before)
 	}
+	// Whoever waits when somebody connects anew hears of it.
+	heard := make(chan error, 1)
+	go func() {
+		_, err := b.issue(func(string) { heard <- nil }, "listen")
+		heard <- err
+	}()
+	<-heard
+	b.must(b.Reconnect(t.Context()))
+	if err := <-heard; !errors.Is(err, target.ErrLost) {
+		t.Errorf("connected anew under an issue: %v", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err = b.Issue(ctx, target.Request{Args: []string{"fork"}}, func(string) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Error(err)

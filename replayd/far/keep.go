@@ -100,6 +100,7 @@ func private(o Options) (string, error) {
 		if !st.IsDir() || !ok || int(s.Uid) != os.Geteuid() || st.Mode().Perm()&0o077 != 0 || !strings.HasPrefix(filepath.Base(o.Private), target.DirPrefix) {
 			return "", fmt.Errorf("%s is not a private directory that was made for a target", o.Private)
 		}
+		sweep(filepath.Dir(o.Private))
 		return filepath.Abs(o.Private)
 	}
 	dir := o.Dir

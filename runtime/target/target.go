@@ -51,6 +51,10 @@ func (t *Target) Spec() Spec { return t.spec }
 func (t *Target) Reconnect(ctx context.Context) error {
 	t.mu.Lock()
 	old := t.link
+	if old != nil && t.err == nil { // whoever still waits is not answered any more
+		t.err = fmt.Errorf("target %s: %w: it is connected anew", t.spec.Text, ErrLost)
+		close(t.lost)
+	}
 	t.link = nil
 	t.mu.Unlock()
 	if old != nil {
