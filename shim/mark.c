@@ -80,13 +80,21 @@ static void say_level(u32 level)
 	shim_unblock(&mask);
 }
 
+/* As runtime/shm has it: nothing is fast that has to look for more than a recording does. */
+static u32 fast(u32 level)
+{
+	if (shim_ctl.serial || shim_ctl.chaos || shim_ctl.delayed || *shim_ctl.index || __atomic_load_n(&shim_ctl.pause, __ATOMIC_ACQUIRE) & 1)
+		return 0;
+	return __atomic_load_n(&shim_ctl.clocks[PROPHET_ClockMonotonic].offset, __ATOMIC_RELAXED) ? level & ~(1u << CLASS_time) : level;
+}
+
 static int set_level(u32 level)
 {
 	u32 was;
 	if (shim_run.state != RUN_ON || shim_ctl.ended)
 		return -ENOTSUP;
 	was = __atomic_exchange_n(&shim_ctl.level, level, __ATOMIC_ACQ_REL);
-	shim_ctl.fast = shim_ctl.serial || shim_ctl.delayed || *shim_ctl.index ? 0 : level;
+	shim_ctl.fast = fast(level);
 	if (was == level)
 		return 0;
 	if (!*shim_ctl.index)
