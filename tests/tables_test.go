@@ -250,3 +250,44 @@ func TestTablesUsage(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What scrub took out of a trace is in no export of it.
+func TestExportsOfScrubbed(t *testing.T) {
+	t.Parallel()
+	r := Cmd{Argv: []string{"sh", "-c", "echo hush > secret.txt; cat secret.txt; mv secret.txt secret2.txt"}}.Recorded(t)
+	out := t.TempDir()
+	scrubbed := filepath.Join(out, "scrubbed.prophet")
+	if b, err := exec.Command(built(t, "prophet"), "scrub", "-o", scrubbed, r.Trace).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, b)
+	}
+	find := func(of string) (found int) {
+		dir := filepath.Join(out, filepath.Base(of)+".out")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := exec.Command(built(t, "prophet"), "export", of, "--perfetto", filepath.Join(dir, "p"), "--csv", dir, "--parquet", dir,
+			"--folded", filepath.Join(dir, "f")).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, b)
+		}
+		list, err := os.ReadDir(dir)
+		if err != nil || len(list) != 2*len(tables.Schema)+2 {
+			t.Fatalf("%d files, %v", len(list), err)
+		}
+		for _, e := range list {
+			b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(b, []byte("secret")) {
+				found++
+			}
+		}
+		return found
+	}
+	if n := find(r.Trace); n < 5 { // events and processes as CSV and parquet, objects, the picture
+		t.Errorf("the names are in %d files of the trace itself", n)
+	}
+	if n := find(scrubbed); n != 0 {
+		t.Errorf("the names are in %d files of the scrubbed trace", n)
+	}
+}
