@@ -248,6 +248,14 @@ func TestReportPage(t *testing.T) {
 		t.Errorf("after the switch %d pixels have the new colour", n)
 	}
 
+	// On paper there are no tools, all is light, and the timeline is there.
+	must(t, p.Eval(`delete document.documentElement.dataset.theme`, nil))
+	must(t, p.Print())
+	must(t, p.Settle())
+	if s := value[string](t, p, `getComputedStyle(document.querySelector(".tools")).display + " " + `+background); s != "none rgb(255, 255, 255)" {
+		t.Errorf("printed, tools and background are %s", s)
+	}
+
 	// On a phone nothing is wider than it.
 	p = opened(t, b, file, 360, 740, "light")
 	if w := value[int](t, p, `document.documentElement.scrollWidth`); w > 360 {
@@ -433,6 +441,15 @@ func TestReportUsage(t *testing.T) {
 	}
 	if seen != 10 {
 		t.Errorf("%d command lines were tried", seen)
+	}
+	// A packed trace gives the same report.
+	if _, stderr, code := prophetRun(t, dir, "pack", "-o", "p.prophet", rec.Trace); code != 0 {
+		t.Fatalf("pack: %d, %s", code, stderr)
+	}
+	plain, _, _ := prophetRun(t, dir, "report", rec.Trace, "--json")
+	packed, _, _ := prophetRun(t, dir, "report", "p.prophet", "--json")
+	if strings.ReplaceAll(plain, rec.Trace, "p.prophet") != packed || len(packed) < 1000 {
+		t.Error("the report of a packed trace is another one")
 	}
 	stdout, stderr, code := prophetRun(t, dir, "report", rec.Trace, "-o", "-")
 	if code != 0 || !strings.HasPrefix(stdout, "<!doctype html>") || !strings.HasSuffix(stdout, "</html>\n") {

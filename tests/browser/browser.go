@@ -248,6 +248,11 @@ func (p *Page) Media(features ...string) error {
 	return p.do("Emulation.setEmulatedMedia", map[string]any{"features": list}, nil)
 }
 
+// Print shows the page as it is printed.
+func (p *Page) Print() error {
+	return p.do("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
+}
+
 // Open goes to a file and waits until its script has done its first work: until <html data-ready> is there.
 func (p *Page) Open(file string) error {
 	if err := p.do("Page.navigate", map[string]any{"url": "file://" + file}, nil); err != nil {

@@ -170,7 +170,7 @@ function timeline(t, slot) {
 	}
 
 	function drawMap() {
-		const w = map.clientWidth, h = 64, g = prepare(map, w, h), W = w - gutter;
+		const h = 64, g = prepare(map, map.clientWidth, h), w = lanes.clientWidth, W = w - gutter; // as wide as the lanes, beside which there may be a scroll bar
 		if (W <= 0) return;
 		mapBitmap(W, h);
 		g.drawImage(bitmap, gutter, 0, W, h);
@@ -324,7 +324,7 @@ function timeline(t, slot) {
 	function drawCounts() {
 		const kinds = [["events", "Events", v => digitsShort(v) + "/s"], ["resident_bytes", "Memory", size], ["bytes_in", "Read", v => size(v) + "/s"], ["bytes_out", "Written", v => size(v) + "/s"]]
 			.filter(k => t.counts[k[0]] && t.counts[k[0]].some(v => v > 0));
-		const w = counts.clientWidth, hh = 30, h = kinds.length * hh, g = prepare(counts, w, Math.max(1, h)), W = w - gutter, n = t.overview;
+		const hh = 30, h = kinds.length * hh, g = prepare(counts, counts.clientWidth, Math.max(1, h)), w = lanes.clientWidth, W = w - gutter, n = t.overview;
 		kinds.forEach(([key, name, show], r) => {
 			const f = t.counts[key], y = (r + 1) * hh - 4, a = Math.max(0, Math.floor(from / run * n)), b = Math.min(n, Math.ceil(to / run * n));
 			let top = 0;
@@ -455,7 +455,7 @@ function timeline(t, slot) {
 	// A stretch of the whole run is chosen in the overview.
 	map.addEventListener("pointerdown", e => {
 		map.setPointerCapture(e.pointerId);
-		const b = map.getBoundingClientRect(), W = b.width - gutter, ns = x => Math.max(0, Math.min(run, (x - b.left - gutter) / W * run)), start = ns(e.clientX), inside = start > from && start < to && to - from < run;
+		const b = map.getBoundingClientRect(), W = lanes.clientWidth - gutter, ns = x => Math.max(0, Math.min(run, (x - b.left - gutter) / W * run)), start = ns(e.clientX), inside = start > from && start < to && to - from < run;
 		const was = [from, to];
 		const go = m => inside ? set(was[0] + ns(m.clientX) - start, was[1] + ns(m.clientX) - start) : Math.abs(m.clientX - e.clientX) > 3 ? set(Math.min(start, ns(m.clientX)), Math.max(start, ns(m.clientX))) : 0;
 		const end = m => { map.removeEventListener("pointermove", go); if (!inside && Math.abs(m.clientX - e.clientX) <= 3) { const half = (to - from) / 2; set(start - half, start + half); } };
