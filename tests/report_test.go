@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,19 @@ func prophetRun(t testing.TB, dir string, args ...string) (stdout, stderr string
 		t.Fatal(err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// recordIn records a program that runs in a directory.
+func recordIn(t testing.TB, dir, path string, argv ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, built(t, "prophet"), append([]string{"record", "-o", path, "--"}, argv...)...)
+	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // which it passes on
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("recording %v: %v: %s", argv, err, clip(string(out)))
+	}
 }
 
 // opened opens a page in a browser of that size, and ends with the test. At its end the page must have told of no fault and
@@ -98,9 +112,7 @@ func TestReportPage(t *testing.T) {
 	dir := t.TempDir()
 	bin := compile(t, filepath.Join(top, "tests", "order", "torture.c"))
 	path := filepath.Join(dir, "run.prophet")
-	if out, err := exec.Command(built(t, "prophet"), "record", "-o", path, "--", bin, "7", "16", "60000", "1", filepath.Join(dir, "log")).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	recordIn(t, dir, path, bin, "7", "16", "60000", "1", "log")
 	prediction := filepath.Join(dir, "prediction.json")
 	must(t, os.WriteFile(prediction, []byte(`{"target": "there", "predicted_seconds": 3.2, "low_seconds": 3, "high_seconds": 3.5, "home_seconds": 2.1, "noise": 0.03, "rounds": 2, "proven": true,
 		"breakdown": [{"thread": "p0/1", "class": "lock", "home_seconds": 1, "target_seconds": 2}, {"thread": "p0/2", "class": "compute", "home_seconds": 0.5, "target_seconds": 0.4}],
@@ -348,9 +360,7 @@ func TestReportDamage(t *testing.T) {
 	dir := t.TempDir()
 	bin := compile(t, filepath.Join(top, "tests", "order", "torture.c"))
 	path := filepath.Join(dir, "run.prophet")
-	if out, err := exec.Command(built(t, "prophet"), "record", "-o", path, "--", bin, "7", "4", "20000", "1", filepath.Join(dir, "log")).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	recordIn(t, dir, path, bin, "7", "4", "20000", "1", "log")
 	f, err := os.OpenFile(filepath.Join(path, "stream-00"), os.O_RDWR, 0)
 	must(t, err)
 	_, err = f.WriteAt([]byte("this was overwritten"), 100_000)
@@ -383,11 +393,7 @@ func TestDiffPage(t *testing.T) {
 			args = append(args, "--")
 		}
 		name := fmt.Sprintf("run%d.prophet", i)
-		cmd := exec.Command(built(t, "prophet"), "record", "-o", name, "--", bin, "7", "4", strconv.Itoa(500+i/2*2000), "1", "log")
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		recordIn(t, dir, name, bin, "7", "4", strconv.Itoa(500+i/2*2000), "1", "log")
 		args = append(args, name)
 	}
 	if _, stderr, code := prophetRun(t, dir, args...); code != 0 {
