@@ -87,7 +87,7 @@ Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	record.SetFlagErrorFunc(flagError(run.StatusOurs))
 	level := run.LevelCommand("replayd")
 	level.Args = exactly(2, "a pid or a trace, and off, order or full")
-	c.AddCommand(record, level, attachCmd(), insideCmd(), watchCmd(), calibrateCmd())
+	c.AddCommand(record, level, attachCmd(), insideCmd(), watchCmd(), calibrateCmd(), issueCommand())
 	c.AddCommand(targetCmd(), serveCmd(), neighbourCmd(), walkCmd()) // of predictions
 	c.AddCommand(manual.Command(c))
 	return c

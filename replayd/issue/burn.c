@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "burn.h"
 
 #include <errno.h>

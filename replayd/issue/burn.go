@@ -1,6 +1,6 @@
 package issue
 
-// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra
+// #cgo CFLAGS: -D_GNU_SOURCE -std=gnu11 -O2 -Wall -Wextra
 // #cgo LDFLAGS: -lm
 // #include "burn.h"
 import "C"

@@ -17,6 +17,7 @@ type file struct {
 
 var files = []file{
 	{"cabi/zlayout.h", layout},
+	{"cabi/zprogram.h", program},
 	{"cabi/zcalls.h", callIDs},
 	{"cabi/zcallnames.h", callNames},
 	{"cabi/zrows.h", rows},

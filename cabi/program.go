@@ -1,0 +1,287 @@
+package cabi
+
+// A program is what a trace is compiled to, for the engine that issues its demand (runtime/demand writes it,
+// replayd/issue runs it): the operations of every thread as an array, without the traced program, its data or its names.
+// It is one file: Prog, then the tables at the places that Prog names, each of Prog…'s structs. All numbers are
+// indexes into these tables; the engine checks every one before it starts. tools/gen prints zprogram.h from this file.
+
+// Prog is the head of a compiled program.
+type Prog struct {
+	Magic     uint64
+	Version   uint32
+	Procs     uint32
+	Threads   uint32
+	Objects   uint32
+	Preds     uint32
+	Files     uint32
+	Bodies    uint32
+	Sites     uint32 // contexts, from 1
+	Listeners uint32 // sockets that threads of the run connect to
+	Keys      uint32 // of all PredKeyed together
+	Pad       uint32
+	Seconds   uint32 // of standing still after which the engine gives up
+	Ops       uint64
+	Jumps     uint64
+	Rows      uint64
+
+	ProcsAt   uint64
+	ThreadsAt uint64
+	ObjectsAt uint64
+	PredsAt   uint64
+	FilesAt   uint64
+	BodiesAt  uint64
+	OpsAt     uint64
+	JumpsAt   uint64
+	RowsAt    uint64
+	Size      uint64 // of the whole file
+	Sum       uint64 // xxhash64 of all after the head
+}
+
+// ProgProc is a process: one of the kernel's, whatever programs it becomes by exec.
+type ProgProc struct {
+	Main   uint32 // its first thread
+	Parent uint32 // process; itself: the first
+	Pages  uint64 // resident at most
+}
+
+// ProgThread is a thread. Its operations are Count ones from First.
+type ProgThread struct {
+	First uint64
+	Count uint64
+	Proc  uint32
+	UID   uint32 // in the trace; of a process that became another program, the first one's
+}
+
+// ProgObject is a synchronisation object; what Value is depends on the kind.
+type ProgObject struct {
+	Kind  uint16 // Obj…
+	Flags uint16 // Object…
+	Value uint32 // a barrier's count, a semaphore's value
+}
+
+// Flags of objects.
+const (
+	ObjectRecursive = 1
+	ObjectShared    = 2 // between processes
+)
+
+// ProgPred is when a wait loop ends: a predicate, as learnt from the home run. Whoever comes to the loop waits until
+// enough sections that signal have released it. Kind says what enough is.
+type ProgPred struct {
+	Kind  uint32 // Pred…
+	Cond  uint32 // object
+	Unit  uint32 // how many may pass for each release; a barrier's number of arrivals
+	Rows  uint32 // of Rows, for PredRows; of keys, for PredKeyed; for PredQueue, where it matters who takes what, the operations that follow when what the nth release gave is taken
+	First uint64 // of them
+	Start int64  // how many may pass before the first release
+	Mutex uint32
+	Roles uint32 // bodies from here: first what waits (RolesWait of them), then what releases (RolesRelease)
+	Wait  uint32
+	Last  uint32
+	Own   uint32 // whose releases do not count: Own…
+	Lone  uint32 // of OwnThread: the only thread that waits
+}
+
+// Whose releases do not count for a predicate.
+const (
+	OwnSection = 1 // of a section that came to the loop itself
+	OwnThread  = 2 // of the only thread that waits there
+)
+
+// Kinds of predicates.
+const (
+	PredQueue   = 1 // the nth to pass needs n <= Start + Unit*releases
+	PredBarrier = 2 // of each Unit arrivals the last releases and the others wait for it
+	PredRows    = 3 // the nth to arrive needs as many releases as Rows says
+	PredKeyed   = 4 // the nth to arrive needs the release of the key nth+Start
+)
+
+// ProgFile is a file that is prepared before, or a name that can come to be. The name in the prepared directory is made of its number.
+type ProgFile struct {
+	Size  uint64
+	Flags uint32 // File…
+	Pad   uint32
+}
+
+// Flags of files.
+const (
+	FileExists = 1  // before the run
+	FileDir    = 2  //
+	FileFull   = 4  // has its blocks: the run writes it in place
+	FileCold   = 8  // was outside the page cache
+	FileNull   = 16 // /dev/null stands for it
+	FileZero   = 32 // /dev/zero
+	FileRandom = 64 // /dev/urandom
+)
+
+// ProgBody is what a thread does in the place of a section of its own: Count operations from First, then it is back.
+type ProgBody struct {
+	First uint64
+	Count uint64
+}
+
+// ProgJump is one way on that is known for an operation with a context: where Result came there, At is what was done next, with
+// Depth hashing what was done before. They are sorted by site and result.
+type ProgJump struct {
+	Site   uint32
+	Thread uint32
+	Result int64
+	Hash   uint64
+	At     uint64
+}
+
+// ProgRow is one number of a predicate's table.
+type ProgRow struct {
+	Value uint64
+}
+
+// ProgOp is one operation. CPU ns of demand come before it.
+type ProgOp struct {
+	Code  uint16
+	Flags uint16 // OpChoice …
+	Obj   uint32 // object, file, thread, process, or descriptor of the recorded run
+	CPU   uint32
+	Site  uint32 // context
+	A     int64
+	B     int64
+	Want  int64 // what came of it at home; negative: -errno
+}
+
+// Flags of operations.
+const (
+	OpChoice = 1 // another result than Want means another way on
+	OpRole   = 2 // of a lock: A is the predicate whose arrivals it counts, B how many operations the section has
+	OpHome   = 4 // its time is the home run's: what it waits for is outside
+	OpLast   = 8 // with OpRole: the section is one that releases, and not one that waits
+)
+
+// Operations. The comment says what A and B are; Obj is what the name says.
+const (
+	OpNop          = 0
+	OpEnd          = 1 // of a thread
+	OpReturn       = 2 // of a body
+	OpCPU          = 3 // A ns more
+	OpLock         = 4
+	OpUnlock       = 5
+	OpTrylock      = 6
+	OpTimedlock    = 7 // A ns
+	OpRdlock       = 8
+	OpWrlock       = 9
+	OpTryrdlock    = 10
+	OpTrywrlock    = 11
+	OpRwunlock     = 12
+	OpSpinlock     = 13
+	OpSpintry      = 14
+	OpSpinunlock   = 15
+	OpBarrier      = 16
+	OpSemwait      = 17
+	OpSemtry       = 18
+	OpSemtimed     = 19 // A ns
+	OpSempost      = 20
+	OpWait         = 21 // A predicate, B ns or 0: with its mutex held, until it may pass
+	OpSignal       = 22 // A 0: its predicates are released, 1: they were before; B the key, Want which release it was at home, each plus 1
+	OpBroadcast    = 23
+	OpRelease      = 24 // the predicates of a condition, before the unlock that follows; B and Want as of OpSignal
+	OpTimedout     = 25 // a wait that nobody ends: A ns, B mutex
+	OpReset        = 26 // A value: an object begins anew
+	OpCreate       = 27
+	OpJoin         = 28
+	OpFork         = 29
+	OpWaitpid      = 30 // Obj a process; A 1: without hanging
+	OpExit         = 31 // the process: A status
+	OpSleep        = 32 // A ns
+	OpOpen         = 33 // A flags, B file; Obj the descriptor it gave at home
+	OpClose        = 34
+	OpRead         = 35 // A bytes, B ns that home took where the descriptor leads out of the run; a stream gives Want bytes
+	OpWrite        = 36 // the same
+	OpPread        = 37 // A bytes, B place
+	OpPwrite       = 38
+	OpLseek        = 39 // A, B whence
+	OpFsync        = 40
+	OpFdatasync    = 41
+	OpSyncfs       = 42
+	OpSyncrange    = 43 // A place, B bytes
+	OpTruncate     = 44 // A bytes
+	OpFallocate    = 45 // A place, B bytes
+	OpFstat        = 46
+	OpFadvise      = 47 // A advice
+	OpDup          = 48 // A the new descriptor
+	OpPipe         = 49 // Obj the end to read, A to write
+	OpSocketpair   = 50 // Obj, A
+	OpFlock        = 51 // A operation
+	OpFcntlLock    = 52 // A command<<8 | type, B place; the length is in the OpMore that follows
+	OpMore         = 53 // A, B: belongs to the operation before it
+	OpStat         = 54 // Obj file
+	OpAccess       = 55
+	OpUnlink       = 56
+	OpMkdir        = 57
+	OpRmdir        = 58
+	OpRename       = 59 // A the new one
+	OpLink         = 60 // A the new one
+	OpTruncateName = 61 // A bytes
+	OpSendfile     = 62 // Obj from, A to, B bytes
+	OpCopyrange    = 63 // Obj from, A to, B bytes
+	OpResident     = 64 // A pages
+	OpTake         = 65 // as OpRead, of what is a stream
+	OpGive         = 66
+	OpAccept       = 67 // Obj listener, A the descriptor
+	OpConnect      = 68 // Obj descriptor, A listener
+	OpShutdown     = 69 // A how
+	OpYield        = 70
+	OpExec         = 71 // descriptors that exec closes are closed
+	OpCloexec      = 72 // A 1: exec closes it
+	OpLimit        = 73
+)
+
+// ProgResult is the head of what the engine says in the end. A ProgResultThread for each thread follows, then their logs.
+type ProgResult struct {
+	Magic    uint64
+	Version  uint32
+	Threads  uint32
+	Begin    uint64 // ticks
+	End      uint64 // of the first process
+	Hz       uint64 // ticks a second
+	Nanos    uint64 // from begin to end
+	Status   uint32 // Result…
+	Failed   uint32 // errno
+	FailedOp uint32
+	Pad      uint32
+}
+
+// How an issue ended.
+const (
+	ResultDone   = 0
+	ResultStuck  = 1 // nothing could move
+	ResultFailed = 2 // the engine could not do what it had to: Failed, FailedOp
+	ResultKilled = 3 // from outside
+)
+
+// ProgResultThread is what the engine says of a thread.
+type ProgResultThread struct {
+	Done    uint64 // operations
+	Logged  uint64 // entries of its log
+	Cut     uint64 // operations that found no room there
+	Other   uint64 // results that were not home's and that a way on was known for
+	Unknown uint64 // or was not
+	Outside uint64 // ns slept for what is outside of the run
+	Forced  uint64 // waits that ended as nothing else moved
+	Over    uint64 // it came to its end
+	At      uint64 // the operation it was in at last
+}
+
+// ProgLog is what the engine says of one operation that it issued. Its thread's are in order.
+type ProgLog struct {
+	Begin  uint64 // ticks
+	End    uint64
+	Op     uint64 // index
+	Seq    uint64 // place in the object's order; 0: took none
+	Result int64
+}
+
+// Of programs.
+const (
+	ProgMagic   = 0x474f52504850_5250
+	ResultMagic = 0x54534552504850_52
+	ProgVersion = 1
+	ProgNever   = 1 << 30 // a PredRows row that has no bound
+)

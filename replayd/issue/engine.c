@@ -1,0 +1,328 @@
+/* The run as a whole: what all processes share is made, files are prepared, the first process is started and watched. */
+#include "engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct run run;
+
+void threads_begin(void);
+
+enum { LOOK_NS = 10000000, STILL_LOOKS = 300, RELAX_MAX = 100000 };
+
+u64 now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
+/* fail stops the run: the engine could not do what it had to. The first failure counts. */
+void fail(int err, const char *what)
+{
+	u32 none = 0;
+	(void)what;
+	if (atomic_compare_exchange_strong(&run.shared->failed, &none, (u32)(err ? err : EIO)))
+		atomic_store(&run.shared->failed_op, 0);
+	atomic_store(&run.shared->stop, 1);
+}
+
+static int complain(const char *what, const char *why)
+{
+	dprintf(2, "issue: %s: %s\n", what, why);
+	return 2;
+}
+
+static void *shared(u64 bytes)
+{
+	void *p = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* map_program maps the compiled program and checks it. */
+static const char *map_program(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st))
+		return strerror(errno);
+	if ((u64)st.st_size < sizeof(struct prog))
+		return "not a compiled program";
+	void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	close(fd);
+	if (p == MAP_FAILED)
+		return strerror(errno);
+	run.head = p;
+	return check_program(&run, (u64)st.st_size);
+}
+
+static bool share(bool logs)
+{
+	const struct prog *h = run.head;
+	run.shared = shared(sizeof *run.shared);
+	run.object = shared((u64)h->objects * sizeof *run.object);
+	run.pred = shared((u64)h->preds * sizeof *run.pred);
+	run.state = shared((u64)h->threads * sizeof *run.state);
+	run.keys = shared(h->keys);
+	run.items = shared(h->rows * sizeof *run.items);
+	run.pids = shared((u64)h->procs * sizeof *run.pids);
+	run.burns = shared((u64)h->threads * sizeof *run.burns);
+	run.log = calloc(h->threads, sizeof *run.log);
+	run.room = calloc(h->threads, sizeof *run.room);
+	if (!run.shared || !run.object || !run.pred || !run.state || !run.pids || !run.keys || !run.items || !run.burns || !run.log || !run.room)
+		return false;
+	for (u32 i = 0; logs && i < h->threads; i++) {
+		run.room[i] = run.threads[i].count * 2 + 1024;
+		if (!(run.log[i] = shared(run.room[i] * sizeof **run.log)))
+			return false;
+	}
+	return true;
+}
+
+static bool listen_all(void)
+{
+	u32 n = run.head->listeners;
+	run.listeners = calloc(n + 1, sizeof *run.listeners);
+	run.ports = calloc(n + 1, sizeof *run.ports);
+	for (u32 i = 0; i < n; i++) {
+		struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		socklen_t len = sizeof a;
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) || listen(fd, 1024) || getsockname(fd, (struct sockaddr *)&a, &len))
+			return false;
+		run.listeners[i] = fd;
+		run.ports[i] = a.sin_port;
+	}
+	return true;
+}
+
+/* waiting tells whether who is in such an operation waits for another thread of the run. */
+static bool waiting(u32 code)
+{
+	switch (code) {
+	case PROPHET_OpLock:
+	case PROPHET_OpRdlock:
+	case PROPHET_OpWrlock:
+	case PROPHET_OpSpinlock:
+	case PROPHET_OpBarrier:
+	case PROPHET_OpSemwait:
+	case PROPHET_OpWait:
+	case PROPHET_OpJoin:
+	case PROPHET_OpWaitpid:
+	case PROPHET_OpTake:
+	case PROPHET_OpGive:
+	case PROPHET_OpAccept:
+	case PROPHET_OpFlock:
+	case PROPHET_OpFcntlLock:
+		return true;
+	}
+	return false;
+}
+
+static u64 progress(bool *stuck)
+{
+	u64 sum = 0;
+	*stuck = true;
+	for (u32 i = 0; i < run.head->threads; i++) {
+		struct state *s = &run.state[i];
+		sum += atomic_load_explicit(&s->done, memory_order_relaxed) + 1;
+		if (atomic_load_explicit(&s->tid, memory_order_relaxed) && !atomic_load_explicit(&s->over, memory_order_relaxed) &&
+		    !waiting(atomic_load_explicit(&s->code, memory_order_relaxed)))
+			*stuck = false;
+	}
+	return sum;
+}
+
+static volatile sig_atomic_t ended;
+
+static void on_signal(int sig)
+{
+	ended = sig;
+}
+
+/* kill_all ends every process of the run; who loses its parent becomes ours. One that was just being made is met next time. */
+static void kill_all(void)
+{
+	for (;;) {
+		for (u32 i = 0; i < run.head->procs; i++) {
+			int pid = atomic_load(&run.pids[i]);
+			if (pid > 1)
+				kill(pid, SIGKILL);
+		}
+		pid_t pid = waitpid(-1, NULL, WNOHANG);
+		if (pid < 0 && errno == ECHILD)
+			return;
+		if (!pid)
+			nanosleep(&(struct timespec){0, LOOK_NS / 10}, NULL);
+	}
+}
+
+/* orphaned tells whether whoever started us is gone: it holds the other end of standard input. */
+static bool orphaned(void)
+{
+	struct pollfd p = {.fd = 0, .events = POLLIN};
+	char c;
+	return poll(&p, 1, 0) > 0 && read(0, &c, 1) <= 0;
+}
+
+/* watch waits until all processes have ended; what can move no more is helped, and then ended. */
+static u32 watch(void)
+{
+	u64 last = 0;
+	u32 still = 0, relaxed = 0;
+	for (;;) {
+		pid_t pid = waitpid(-1, NULL, WNOHANG);
+		if (pid < 0 && errno == ECHILD)
+			return PROPHET_ResultDone;
+		if (pid > 0)
+			continue;
+		if (ended || orphaned()) {
+			kill_all();
+			return PROPHET_ResultKilled;
+		}
+		if (atomic_load(&run.shared->stop)) {
+			kill_all();
+			return PROPHET_ResultFailed;
+		}
+		bool stuck;
+		u64 sum = progress(&stuck);
+		still = sum == last && stuck ? still + 1 : 0;
+		last = sum;
+		if (still >= STILL_LOOKS) {
+			if (relaxed++ >= RELAX_MAX || still >= STILL_LOOKS + 100) {
+				kill_all();
+				return PROPHET_ResultStuck;
+			}
+			sync_relax();
+		}
+		struct timespec t = {0, LOOK_NS};
+		nanosleep(&t, NULL);
+	}
+}
+
+static bool put(int fd, const void *p, u64 n)
+{
+	while (n) {
+		ssize_t r = write(fd, p, n < 1 << 30 ? n : 1 << 30);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return false;
+		p = (const char *)p + r;
+		n -= (u64)r;
+	}
+	return true;
+}
+
+static bool report(const char *path, struct progresult *head)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
+	bool ok = put(fd, head, sizeof *head);
+	for (u32 i = 0; ok && i < run.head->threads; i++) {
+		struct state *s = &run.state[i];
+		struct progresultthread t = {atomic_load(&s->done), s->logged, s->cut, s->other, s->unknown, s->outside, s->forced, atomic_load(&s->over), atomic_load(&s->at)};
+		ok = put(fd, &t, sizeof t);
+	}
+	for (u32 i = 0; ok && i < run.head->threads; i++)
+		ok = !run.log[i] || put(fd, run.log[i], run.state[i].logged * sizeof **run.log);
+	return !close(fd) && ok;
+}
+
+/* lift lets a run have as many descriptors and threads as it may. */
+static void lift(void)
+{
+	struct rlimit l;
+	if (!getrlimit(RLIMIT_NOFILE, &l)) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+/*
+ * issue_main: PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOGS. Directory is an empty one; result a file to be written. Scale: CPU
+ * demand here for one of the program's; bytes and lines: what of memory the loop walks (burn.h); logs 0: none. After that the
+ * processors to run on; none: all that there are.
+ */
+int issue_main(int argc, char **argv)
+{
+	if (argc < 8)
+		return complain("usage", "PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOGS [CPU...]");
+	cpu_set_t cpus;
+	CPU_ZERO(&cpus);
+	for (int i = 8; i < argc; i++)
+		CPU_SET((size_t)strtoul(argv[i], NULL, 10), &cpus);
+	if (argc > 8 && sched_setaffinity(0, sizeof cpus, &cpus))
+		return complain("the processors", strerror(errno));
+	const char *bad = map_program(argv[1]);
+	if (bad)
+		return complain(argv[1], bad);
+	if ((run.dir = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return complain(argv[2], strerror(errno));
+	run.scale = strtod(argv[4], NULL);
+	if (!(run.scale > 0 && run.scale < 1e6))
+		return complain(argv[4], "a factor for CPU demand");
+	int err = burn_calibrate(&run.burn, strtoull(argv[5], NULL, 10), strtod(argv[6], NULL));
+	if (err)
+		return complain("measuring the loop", strerror(err));
+	if (!share(argv[7][0] == '1') || !sync_begin() || !listen_all())
+		return complain("what processes share", strerror(errno ? errno : ENOMEM));
+	lift();
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	signal(SIGPIPE, SIG_IGN);
+	struct sigaction a = {.sa_handler = on_signal};
+	for (int i = 0; i < 3; i++)
+		sigaction((int[]){SIGINT, SIGTERM, SIGHUP}[i], &a, NULL);
+	io_begin();
+	threads_begin();
+	struct progresult r = {.magic = PROPHET_ResultMagic, .version = PROPHET_ProgVersion, .threads = run.head->threads};
+	if (io_prepare()) {
+		u64 t0 = ticks(), n0 = now_ns();
+		run.shared->begin = t0;
+		atomic_store(&run.shared->live, 1);
+		pid_t pid = fork();
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (int i = 0; i < 3; i++)
+				signal((int[]){SIGINT, SIGTERM, SIGHUP}[i], SIG_DFL);
+			run.shared->begin = ticks();
+			run_thread(run.procs[0].main);
+			pthread_exit(NULL);
+		}
+		atomic_store(&run.pids[0], pid);
+		if (pid < 0)
+			fail(errno, "the first process");
+		else
+			r.status = watch();
+		u64 t1 = ticks(), n1 = now_ns();
+		r.begin = run.shared->begin;
+		r.end = atomic_load(&run.shared->end);
+		r.hz = n1 > n0 ? (u64)((double)(t1 - t0) * 1e9 / (double)(n1 - n0)) : 0;
+		if (!r.end)
+			r.end = t1;
+		r.nanos = r.hz ? (u64)((double)(r.end - r.begin) * 1e9 / (double)r.hz) : 0;
+	}
+	r.failed = atomic_load(&run.shared->failed);
+	if (r.failed)
+		r.status = PROPHET_ResultFailed;
+	r.failedop = atomic_load(&run.shared->failed_op);
+	io_remove();
+	if (!report(argv[3], &r))
+		return complain(argv[3], strerror(errno));
+	return 0;
+}

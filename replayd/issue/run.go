@@ -1,0 +1,177 @@
+package issue
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"prophet/cabi"
+)
+
+// Request is what to issue and how.
+type Request struct {
+	Program string  // a compiled program (runtime/demand)
+	Dir     string  // where its files are prepared, in a directory of their own; "": where temporary files go
+	Scale   float64 // CPU demand here for one of the program's; 0: 1
+	Walk    uint64  // bytes of memory that each thread's loop walks
+	Lines   float64 // and how many lines of it a microsecond
+	Log     bool    // keep what each operation came to
+	CPUs    []int   // to run on; none: all
+}
+
+// Result is what came of an issue.
+type Result struct {
+	Status  uint32        `json:"-"` // cabi.Result…
+	Wall    time.Duration `json:"wall_ns"`
+	Hz      uint64        `json:"ticks_hz"`
+	Begin   uint64        `json:"-"`
+	Done    uint64        `json:"operations"`
+	Other   uint64        `json:"other_ways"`   // taken as another thread, or the same, was seen to
+	Unknown uint64        `json:"unknown_ways"` // results that nobody had at home
+	Forced  uint64        `json:"forced_waits"`
+	Outside time.Duration `json:"outside_ns"`
+	Cut     uint64        `json:"-"`
+	Threads []cabi.ProgResultThread `json:"-"`
+	Logs    [][]cabi.ProgLog        `json:"-"`
+}
+
+// Errors of an issue.
+var (
+	ErrStuck  = errors.New("nothing could move any more: what the threads wait for cannot come in the order that they came in here")
+	ErrKilled = errors.New("it was ended from outside")
+)
+
+// resultMax bounds what is read of a result.
+const resultMax = 8 << 30
+
+// Run issues a program with the engine of this binary, in a process of its own.
+func Run(ctx context.Context, q Request) (*Result, error) {
+	base := q.Dir
+	if base == "" {
+		base = os.TempDir()
+	}
+	work, err := os.MkdirTemp(base, "prophet-issue-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work)
+	files := filepath.Join(work, "files")
+	if err := os.Mkdir(files, 0o700); err != nil {
+		return nil, err
+	}
+	scale := q.Scale
+	if scale == 0 {
+		scale = 1
+	}
+	logs := "0"
+	if q.Log {
+		logs = "1"
+	}
+	out := filepath.Join(work, "result")
+	args := []string{"issue-engine", q.Program, files, out, strconv.FormatFloat(scale, 'g', -1, 64), strconv.FormatUint(q.Walk, 10),
+		strconv.FormatFloat(q.Lines, 'g', -1, 64), logs}
+	for _, n := range q.CPUs {
+		args = append(args, strconv.Itoa(n))
+	}
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	// A group of its own, so that all of it can be found; and an end of standard input, so that it knows when we are gone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	alive, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	defer alive.Close()
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	defer syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	if err := cmd.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if s := strings.TrimSpace(said.String()); s != "" {
+			return nil, errors.New(s)
+		}
+		return nil, fmt.Errorf("the engine: %w", err)
+	}
+	f, err := os.Open(out)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := ReadResult(f)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// ReadResult reads what the engine wrote.
+func ReadResult(from io.Reader) (*Result, error) {
+	b := bufio.NewReaderSize(io.LimitReader(from, resultMax), 1<<20)
+	var h cabi.ProgResult
+	if err := binary.Read(b, binary.LittleEndian, &h); err != nil {
+		return nil, fmt.Errorf("the engine's result: %w", err)
+	}
+	if h.Magic != cabi.ResultMagic || h.Version != cabi.ProgVersion || h.Threads > 1<<20 || h.Hz == 0 && h.Status == cabi.ResultDone {
+		return nil, errors.New("the engine's result is not one of this version's")
+	}
+	r := &Result{Status: h.Status, Wall: time.Duration(h.Nanos), Hz: h.Hz, Begin: h.Begin}
+	var total uint64
+	for range h.Threads {
+		var t cabi.ProgResultThread
+		if err := binary.Read(b, binary.LittleEndian, &t); err != nil {
+			return nil, fmt.Errorf("the engine's result: %w", err)
+		}
+		r.Threads = append(r.Threads, t)
+		r.Done += t.Done
+		r.Other += t.Other
+		r.Unknown += t.Unknown
+		r.Forced += t.Forced
+		r.Cut += t.Cut
+		r.Outside += time.Duration(t.Outside)
+		total += t.Logged
+	}
+	switch h.Status {
+	case cabi.ResultDone:
+	case cabi.ResultStuck:
+		return r, ErrStuck
+	case cabi.ResultKilled:
+		return r, ErrKilled
+	default:
+		return r, fmt.Errorf("issuing: %w", syscall.Errno(h.Failed))
+	}
+	if total > resultMax/40 {
+		return nil, errors.New("the engine's result is too long")
+	}
+	var rec [40]byte
+	le := binary.LittleEndian
+	for _, t := range r.Threads {
+		var log []cabi.ProgLog
+		for range t.Logged {
+			if _, err := io.ReadFull(b, rec[:]); err == io.EOF {
+				return r, nil // without logs
+			} else if err != nil {
+				return nil, fmt.Errorf("the engine's result: %w", err)
+			}
+			log = append(log, cabi.ProgLog{Begin: le.Uint64(rec[:]), End: le.Uint64(rec[8:]), Op: le.Uint64(rec[16:]), Seq: le.Uint64(rec[24:]), Result: int64(le.Uint64(rec[32:]))})
+		}
+		r.Logs = append(r.Logs, log)
+	}
+	return r, nil
+}

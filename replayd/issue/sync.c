@@ -1,0 +1,299 @@
+/* Operations on locks, conditions, semaphores and barriers: real ones, whose order nobody chooses. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine.h"
+
+static void init_mutex(struct object *o, const struct progobject *p)
+{
+	pthread_mutexattr_t a;
+	pthread_mutexattr_init(&a);
+	if (p->flags & PROPHET_ObjectRecursive)
+		pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE);
+	if (p->flags & PROPHET_ObjectShared)
+		pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&o->mutex, &a);
+	pthread_mutexattr_destroy(&a);
+}
+
+static void init_rwlock(struct object *o, const struct progobject *p)
+{
+	pthread_rwlockattr_t a;
+	pthread_rwlockattr_init(&a);
+	if (p->flags & PROPHET_ObjectShared)
+		pthread_rwlockattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+	pthread_rwlock_init(&o->rwlock, &a);
+	pthread_rwlockattr_destroy(&a);
+}
+
+/* Shared all of them, so that sync_relax reaches who waits. */
+static void init_cond(struct object *o)
+{
+	pthread_condattr_t a;
+	pthread_condattr_init(&a);
+	pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+	pthread_condattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+	pthread_cond_init(&o->cond, &a);
+	pthread_condattr_destroy(&a);
+}
+
+static void init_barrier(struct object *o, const struct progobject *p)
+{
+	pthread_barrierattr_t a;
+	pthread_barrierattr_init(&a);
+	if (p->flags & PROPHET_ObjectShared)
+		pthread_barrierattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(&o->barrier, &a, p->value ? p->value : 1);
+	pthread_barrierattr_destroy(&a);
+}
+
+bool sync_begin(void)
+{
+	for (u32 i = 0; i < run.head->objects; i++) {
+		struct object *o = &run.object[i];
+		const struct progobject *p = &run.objects[i];
+		int shared = (p->flags & PROPHET_ObjectShared) != 0;
+		switch (p->kind) {
+		case 1:
+			init_mutex(o, p);
+			break;
+		case 2:
+			init_rwlock(o, p);
+			break;
+		case 3:
+			init_cond(o);
+			break;
+		case 4:
+			init_barrier(o, p);
+			break;
+		case 5:
+			sem_init(&o->sem, shared, p->value);
+			break;
+		case 6:
+			pthread_spin_init(&o->spin, shared);
+			break;
+		}
+	}
+	for (u32 i = 0; i < run.head->preds; i++) {
+		struct object *c = &run.object[run.preds[i].cond];
+		run.pred[i].next = c->preds;
+		c->preds = i + 1;
+	}
+	return true;
+}
+
+/* until is when ns from now are over. */
+static struct timespec until(clockid_t clock, i64 ns)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	if (ns > 3600ll * 24 * 365 * 1000000000)
+		ns = 3600ll * 24 * 365 * 1000000000;
+	t.tv_sec += ns / 1000000000;
+	t.tv_nsec += ns % 1000000000;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_sec++;
+		t.tv_nsec -= 1000000000;
+	}
+	return t;
+}
+
+static u64 next(struct object *o)
+{
+	return atomic_fetch_add_explicit(&o->seq, 1, memory_order_relaxed) + 1;
+}
+
+/* taken notes a lock that the thread has now. */
+static void taken(struct self *s, struct object *o, int err)
+{
+	s->result = -err;
+	if (!err)
+		s->seq = next(o);
+}
+
+/* enough tells whether an arrival may pass; its mutex is held. */
+static bool enough(const struct progpred *p, const struct pred *q, u64 arrival)
+{
+	switch (p->kind) {
+	case PROPHET_PredQueue:
+		return (i64)q->passed < p->start + (i64)(q->released * p->unit);
+	case PROPHET_PredBarrier:
+		return q->released > arrival / p->unit;
+	case PROPHET_PredKeyed: {
+		i64 key = (i64)arrival + p->start;
+		return key < 0 || key >= p->rows || run.keys[p->first + (u64)key];
+	}
+	default:
+		return !p->rows || q->released >= run.rows[p->first + (arrival < p->rows ? arrival : p->rows - 1)].value;
+	}
+}
+
+/*
+ * What follows when the nth passes: what was done at home with what it takes. That is what the release gave whose turn it is, in
+ * the order of releases here; what was there from the start comes first.
+ */
+static u64 taken_up(const struct progpred *p, u64 nth, const struct progop *op)
+{
+	i64 which = (i64)nth - p->start;
+	i64 item = which < 0 || which >= p->rows ? (i64)nth : (i64)run.items[p->first + (u64)which] - 1 + p->start;
+	if (item < 0 || item >= p->rows || !run.rows[p->first + (u64)item].value)
+		return (u64)(op - run.ops) + 1;
+	return run.rows[p->first + (u64)item].value;
+}
+
+/* wait_for waits, with the predicate's mutex held, until it may pass, or its time is over. */
+static void wait_for(struct self *s, const struct progop *op)
+{
+	u32 n = (u32)op->a;
+	const struct progpred *p = &run.preds[n];
+	struct pred *q = &run.pred[n];
+	struct object *c = &run.object[p->cond], *m = &run.object[p->mutex];
+	u64 arrival = p->kind == PROPHET_PredBarrier ? q->arrived - 1 : q->arrived++;
+	u32 relax = atomic_load_explicit(&run.shared->relax, memory_order_relaxed);
+	struct timespec end;
+	int err = 0;
+	if (op->b > 0)
+		end = until(CLOCK_MONOTONIC, op->b);
+	q->waiting++;
+	while (!err && !enough(p, q, arrival)) {
+		err = op->b > 0 ? pthread_cond_timedwait(&c->cond, &m->mutex, &end) : pthread_cond_wait(&c->cond, &m->mutex);
+		s->seq = next(m);
+		if (atomic_load_explicit(&run.shared->stop, memory_order_relaxed))
+			break;
+		if (atomic_load_explicit(&run.shared->relax, memory_order_relaxed) != relax) {
+			s->state->forced++;
+			break;
+		}
+	}
+	q->waiting--;
+	s->came = n + 1;
+	if (!err) {
+		if (p->kind == PROPHET_PredQueue && p->rows)
+			s->next = taken_up(p, q->passed, op);
+		q->passed++;
+	}
+	s->result = -err;
+}
+
+/* release lets arrivals of a condition's predicates pass. Its mutex is held by the thread, as the program would have it. */
+static void release(struct self *s, struct object *c, const struct progop *op)
+{
+	for (u32 i = c->preds; i; i = run.pred[i - 1].next) {
+		const struct progpred *p = &run.preds[i - 1];
+		if ((p->own == PROPHET_OwnSection && s->came == i) || (p->own == PROPHET_OwnThread && s->n == p->lone))
+			continue;
+		u64 n = run.pred[i - 1].released++;
+		if (p->kind == PROPHET_PredQueue && n < p->rows)
+			run.items[p->first + n] = op->want > 0 && op->want <= p->rows ? (u32)op->want : (u32)n + 1;
+		if (p->kind == PROPHET_PredKeyed && op->b > 0 && op->b <= p->rows)
+			run.keys[p->first + (u64)op->b - 1] = 1;
+	}
+}
+
+/*
+ * A signal wakes one, who may be one that may not pass yet while another may: then all are woken. Only of a queue, where each
+ * may pass that comes first, is one enough.
+ */
+static void wake(struct object *c, bool all)
+{
+	for (u32 i = c->preds; i && !all; i = run.pred[i - 1].next)
+		all = run.preds[i - 1].kind != PROPHET_PredQueue || run.preds[i - 1].unit != 1 || run.pred[i - 1].next;
+	if (all)
+		pthread_cond_broadcast(&c->cond);
+	else
+		pthread_cond_signal(&c->cond);
+}
+
+void sync_issue(struct self *s, const struct progop *op)
+{
+	struct object *o = &run.object[op->obj];
+	struct timespec end;
+	switch (op->code) {
+	case PROPHET_OpLock:
+		taken(s, o, pthread_mutex_lock(&o->mutex));
+		break;
+	case PROPHET_OpUnlock:
+		s->came = 0;
+		s->result = -pthread_mutex_unlock(&o->mutex);
+		break;
+	case PROPHET_OpTrylock:
+		taken(s, o, pthread_mutex_trylock(&o->mutex));
+		break;
+	case PROPHET_OpTimedlock:
+		end = until(CLOCK_MONOTONIC, op->a);
+		taken(s, o, pthread_mutex_clocklock(&o->mutex, CLOCK_MONOTONIC, &end));
+		break;
+	case PROPHET_OpRdlock:
+		s->result = -pthread_rwlock_rdlock(&o->rwlock);
+		s->seq = atomic_load_explicit(&o->seq, memory_order_relaxed);
+		break;
+	case PROPHET_OpWrlock:
+		taken(s, o, pthread_rwlock_wrlock(&o->rwlock));
+		break;
+	case PROPHET_OpTryrdlock:
+		s->result = -pthread_rwlock_tryrdlock(&o->rwlock);
+		break;
+	case PROPHET_OpTrywrlock:
+		taken(s, o, pthread_rwlock_trywrlock(&o->rwlock));
+		break;
+	case PROPHET_OpRwunlock:
+		s->result = -pthread_rwlock_unlock(&o->rwlock);
+		break;
+	case PROPHET_OpSpinlock:
+		taken(s, o, pthread_spin_lock(&o->spin));
+		break;
+	case PROPHET_OpSpintry:
+		taken(s, o, pthread_spin_trylock(&o->spin));
+		break;
+	case PROPHET_OpSpinunlock:
+		s->result = -pthread_spin_unlock(&o->spin);
+		break;
+	case PROPHET_OpBarrier:
+		pthread_barrier_wait(&o->barrier);
+		s->seq = next(o);
+		break;
+	case PROPHET_OpSemwait:
+		while ((s->result = sem_wait(&o->sem) ? -errno : 0) == -EINTR)
+			;
+		s->seq = next(o);
+		break;
+	case PROPHET_OpSemtry:
+		s->result = sem_trywait(&o->sem) ? -errno : 0;
+		if (!s->result)
+			s->seq = next(o);
+		break;
+	case PROPHET_OpSemtimed:
+		end = until(CLOCK_MONOTONIC, op->a);
+		s->result = sem_clockwait(&o->sem, CLOCK_MONOTONIC, &end) ? -errno : 0;
+		if (!s->result)
+			s->seq = next(o);
+		break;
+	case PROPHET_OpSempost:
+		s->seq = next(o);
+		s->result = sem_post(&o->sem) ? -errno : 0;
+		break;
+	case PROPHET_OpWait:
+		wait_for(s, op);
+		break;
+	case PROPHET_OpRelease:
+		release(s, o, op);
+		break;
+	case PROPHET_OpSignal:
+	case PROPHET_OpBroadcast:
+		s->seq = next(o);
+		if (!op->a)
+			release(s, o, op);
+		wake(o, op->code == PROPHET_OpBroadcast);
+		break;
+	}
+}
+
+/* sync_relax lets every wait end, as nothing else moves. */
+void sync_relax(void)
+{
+	atomic_fetch_add(&run.shared->relax, 1);
+	for (u32 i = 0; i < run.head->objects; i++)
+		if (run.objects[i].kind == 3)
+			pthread_cond_broadcast(&run.object[i].cond);
+}

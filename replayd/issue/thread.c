@@ -1,0 +1,260 @@
+/* One thread's operations, one after the other. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+enum { STACK = 256 << 10, AWAY = 1 << 16 };
+
+static u64 resident; /* pages of the arena below */
+static char *arena;
+static double page_ns;
+static const u64 arena_bytes = 1ull << 38;
+
+/* memory_begin measures what a page costs when it is first touched, so that it is not paid twice: demand has it already. */
+static void memory_begin(void)
+{
+	arena = mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (arena == MAP_FAILED) {
+		arena = NULL;
+		return;
+	}
+	u64 t = now_ns();
+	for (int i = 0; i < 1024; i++)
+		((volatile char *)arena)[(u64)i << 12] = 1;
+	page_ns = (double)(now_ns() - t) / 1024;
+	madvise(arena, 1024 << 12, MADV_DONTNEED);
+}
+
+void memory_resident(u64 pages)
+{
+	u64 most = arena_bytes >> 12;
+	if (!arena)
+		return;
+	if (pages > most)
+		pages = most;
+	for (u64 i = resident; i < pages; i++)
+		((volatile char *)arena)[i << 12] = 1;
+	if (pages < resident)
+		madvise(arena + (pages << 12), (resident - pages) << 12, MADV_DONTNEED);
+	resident = pages;
+}
+
+static void *start(void *n)
+{
+	run_thread((u32)(uintptr_t)n);
+	return NULL;
+}
+
+static void create(struct self *s, const struct progop *op)
+{
+	pthread_attr_t a;
+	pthread_attr_init(&a);
+	pthread_attr_setstacksize(&a, STACK);
+	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+	pthread_t th;
+	int err = pthread_create(&th, &a, start, (void *)(uintptr_t)op->obj);
+	pthread_attr_destroy(&a);
+	s->result = -err;
+	if (err)
+		fail(err, "starting a thread");
+}
+
+/*
+ * Who is joined is not a thread of ours but the end of one of the recorded run: threads that take work from one queue go on with
+ * each other's operations (sync.c), and so come to each other's ends.
+ */
+static void join(const struct progop *op)
+{
+	struct state *t = &run.state[op->obj];
+	while (!atomic_load(&t->over) && !atomic_load_explicit(&run.shared->stop, memory_order_relaxed))
+		syscall(SYS_futex, &t->over, FUTEX_WAIT, 0, NULL, NULL, 0);
+}
+
+static void end_of(u32 n)
+{
+	atomic_store(&run.state[n].over, 1);
+	syscall(SYS_futex, &run.state[n].over, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void end_process(struct self *s)
+{
+	if (s->proc == 0)
+		atomic_store(&run.shared->end, ticks());
+	end_of(s->op->obj);
+	s->state->logged = s->logged;
+	atomic_fetch_sub(&run.shared->live, 1);
+	_exit(0);
+}
+
+static void fork_process(struct self *s, const struct progop *op)
+{
+	atomic_fetch_add(&run.shared->live, 1);
+	pid_t pid = fork();
+	if (pid < 0) {
+		atomic_fetch_sub(&run.shared->live, 1);
+		fail(errno, "starting a process");
+		return;
+	}
+	if (pid) {
+		atomic_store(&run.pids[op->obj], pid);
+		return;
+	}
+	u32 main = run.procs[op->obj].main;
+	run_thread(main);
+	/* Its main thread is over, others may go on. */
+	pthread_exit(NULL);
+	(void)s;
+}
+
+static void wait_process(struct self *s, const struct progop *op)
+{
+	int pid = atomic_load(&run.pids[op->obj]);
+	if (pid > 0)
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	s->result = op->want;
+}
+
+static void sleep_for(i64 ns)
+{
+	struct timespec t = {ns / 1000000000, ns % 1000000000};
+	if (ns > 0)
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
+/* role chooses what is done in a section by who came before: of each unit the last one releases. */
+static u64 role(struct self *s, const struct progop *op, u64 at)
+{
+	const struct progpred *p = &run.preds[op->a];
+	u64 n = run.pred[op->a].arrived++;
+	bool last = n % p->unit == p->unit - 1;
+	if (last == !!(op->flags & PROPHET_OpLast))
+		return at + 1;
+	u32 count = last ? p->last : p->wait;
+	if (!count) {
+		s->state->unknown++;
+		return at + 1;
+	}
+	const struct progbody *b = &run.bodies[p->roles + (last ? p->wait : 0) + n % count];
+	s->state->other++;
+	s->back = at + 1 + (u64)op->b;
+	s->stop = b->first + b->count;
+	return b->first;
+}
+
+static void issue(struct self *s, const struct progop *op)
+{
+	s->seq = 0;
+	s->result = op->want;
+	switch (op->code) {
+	case PROPHET_OpNop:
+	case PROPHET_OpCPU:
+	case PROPHET_OpMore:
+		break;
+	case PROPHET_OpCreate:
+		create(s, op);
+		break;
+	case PROPHET_OpJoin:
+		join(op);
+		break;
+	case PROPHET_OpFork:
+		fork_process(s, op);
+		break;
+	case PROPHET_OpWaitpid:
+		wait_process(s, op);
+		break;
+	case PROPHET_OpSleep:
+		if (op->flags & PROPHET_OpHome)
+			s->state->outside += (u64)op->a;
+		sleep_for(op->a);
+		break;
+	case PROPHET_OpYield:
+		sched_yield();
+		break;
+	case PROPHET_OpResident: {
+		u64 was = resident;
+		memory_resident((u64)op->a);
+		if (resident > was)
+			s->burn->owed_ns -= (double)(resident - was) * page_ns;
+		break;
+	}
+	default:
+		if (op->code >= PROPHET_OpLock && op->code <= PROPHET_OpRelease)
+			sync_issue(s, op);
+		else
+			io_issue(s, op);
+	}
+}
+
+void threads_begin(void)
+{
+	memory_begin();
+}
+
+void run_thread(u32 n)
+{
+	const struct progthread *t = &run.threads[n];
+	struct self me = {.n = n, .proc = t->proc, .state = &run.state[n], .log = run.log[n], .room = run.room[n], .burn = &run.burns[n], .back = ~0ull, .next = ~0ull};
+	struct self *s = &me;
+	u64 at = t->first, away = 0;
+	if (burn_thread_start(s->burn, &run.burn))
+		fail(ENOMEM, "memory to walk");
+	atomic_store(&s->state->tid, 1);
+	for (;;) {
+		const struct progop *op = s->op = &run.ops[at];
+		if (op->cpu) {
+			atomic_store_explicit(&s->state->code, PROPHET_OpCPU, memory_order_relaxed);
+			burn(&run.burn, s->burn, run.scale == 1 ? op->cpu : (u64)((double)op->cpu * run.scale));
+		}
+		if (atomic_load_explicit(&run.shared->stop, memory_order_relaxed))
+			break;
+		atomic_store_explicit(&s->state->code, op->code, memory_order_relaxed);
+		atomic_store_explicit(&s->state->at, at, memory_order_relaxed);
+		u64 begin = ticks();
+		if (op->code == PROPHET_OpEnd || op->code == PROPHET_OpReturn)
+			break;
+		if (op->code == PROPHET_OpExit) {
+			burn_thread_end(s->burn, &run.burn);
+			end_process(s);
+		}
+		issue(s, op);
+		if (op->code != PROPHET_OpCPU) {
+			if (s->logged < s->room)
+				s->log[s->logged++] = (struct proglog){begin, ticks(), at, s->seq, s->result};
+			else
+				s->state->cut++;
+		}
+		atomic_store_explicit(&s->state->done, atomic_load_explicit(&s->state->done, memory_order_relaxed) + 1, memory_order_relaxed);
+		if (s->next != ~0ull) {
+			at = s->next;
+			s->next = ~0ull;
+		} else if (op->flags & PROPHET_OpRole && !s->result && s->back == ~0ull)
+			at = role(s, op, at);
+		else if (op->flags & PROPHET_OpChoice)
+			at = way_on(s, at);
+		else
+			at++;
+		if (s->home && ++away > AWAY) {
+			at = (u64)(s->home - run.ops) + 1;
+			s->home = NULL;
+			s->state->unknown++;
+		} else if (!s->home) {
+			away = 0;
+		}
+		if (s->back != ~0ull && at == s->stop) {
+			at = s->back;
+			s->back = ~0ull;
+		}
+	}
+	if (run.procs[0].main == s->op->obj && s->op->code == PROPHET_OpEnd)
+		atomic_store(&run.shared->end, ticks());
+	s->state->logged = s->logged;
+	burn_thread_end(s->burn, &run.burn);
+	end_of(s->op->code == PROPHET_OpEnd ? s->op->obj : n);
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"prophet/replayd/issue"
+	"prophet/runtime/demand"
+	"prophet/runtime/trace"
+)
+
+// issueCommand issues the demand of a trace on this machine.
+func issueCommand() *cobra.Command {
+	var (
+		path, keep string
+		asJSON     bool
+		q          issue.Request
+		times      int
+	)
+	c := &cobra.Command{
+		Use:   "issue --trace TRACE",
+		Short: "Issue the demand of a trace on this machine, without its program",
+		Long: `Each thread of the recorded run is issued by one of the engine's: CPU time, disk calls on files without content, locks,
+waits, sleeps, pipes. It says how long that took. Files lie in a directory of their own below --dir and are removed after.`,
+		Example: "  replayd issue --trace app.prophet\n  replayd issue --trace app.prophet --dir /mnt/disk --cpus 0 --times 5 --json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if path == "" || times < 1 {
+				return &usageError{exitUsage, errors.New("which trace? (--trace TRACE, and --times 1 or more)")}
+			}
+			t, err := trace.Open(path)
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			q.Program = keep
+			if keep == "" {
+				dir, err := os.MkdirTemp("", "prophet-program-")
+				if err != nil {
+					return err
+				}
+				defer os.RemoveAll(dir)
+				q.Program = filepath.Join(dir, "program")
+			}
+			info, err := demand.Compile(t, demand.Options{}, q.Program)
+			if err != nil {
+				return err
+			}
+			for range times {
+				r, err := issue.Run(c.Context(), q)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					if err := json.NewEncoder(os.Stdout).Encode(struct {
+						Home time.Duration `json:"home_ns"`
+						*issue.Result
+					}{info.Home, r}); err != nil {
+						return err
+					}
+					continue
+				}
+				fmt.Printf("%.6f s here, %.6f s in the recorded run; %d operations, %d other ways, %d unknown\n", r.Wall.Seconds(), info.Home.Seconds(), r.Done, r.Other, r.Unknown)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&path, "trace", "", "the trace whose demand is issued")
+	c.Flags().StringVar(&q.Dir, "dir", "", "a directory on the disk to use (default: that of temporary files)")
+	c.Flags().Float64Var(&q.Scale, "scale", 1, "CPU time here for one second of the recorded machine's")
+	c.Flags().IntSliceVar(&q.CPUs, "cpus", nil, "the processors to use, by number (default: all)")
+	c.Flags().IntVar(&times, "times", 1, "how often")
+	c.Flags().StringVar(&keep, "program", "", "keep the compiled program in this `file`")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a time")
+	return c
+}

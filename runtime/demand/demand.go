@@ -1,0 +1,281 @@
+// Package demand compiles a trace into a program that the engine of replayd/issue runs: the demand of each thread on the
+// CPU, on disks, pipes, memory and locks, and what of it depends on others, without the traced program, its data or
+// its names. It is pure but for reading the trace it is given and writing the program.
+//
+// # What becomes of an event
+//
+// The time between two events of a thread is CPU demand, as far as the kernel's count of its CPU time says that it
+// ran; a call whose time is not worth issuing adds its own. Disk calls keep their sizes, places, flags and order, on files of
+// no content; mutexes, rwlocks, semaphores and barriers are real and unordered; creation, joins, waits for children,
+// pipes and sockets inside the run are true dependencies; sleeps sleep. What waits for something outside of the run takes
+// the time that it took.
+//
+// # Wait loops
+//
+// A condition wait is not issued as such. Which signal woke is not to be seen, and who never had to wait at home has
+// no event at all. So each loop around a wait becomes a predicate (waits.go): how many releases, by sections that
+// signal, the nth to come needs. It is learnt from the order of the sections of its mutex at home.
+//
+// # Ways on
+//
+// An operation whose result decides what the program does next (a try, a timed wait, a file lock, whether a file
+// is there) has a context, its site. Where the engine gets another result than home did, it goes on as some thread went on
+// at that site after that result (ways.go).
+package demand
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"time"
+
+	"prophet/cabi"
+	"prophet/runtime/trace"
+)
+
+// Options say how to compile.
+type Options struct {
+	Record time.Duration    // what recording added to an event at home
+	Costs  map[uint16]int64 // ns that the engine needs at home for an operation that a single stamp was taken of
+	Scale  float64          // CPU demand on the target for one of home's; 0: 1
+}
+
+// Info is what was found on the way.
+type Info struct {
+	Events    uint64
+	Ops       uint64
+	Home      time.Duration // from the first event to the last
+	CPU       time.Duration // demand
+	Outside   time.Duration // waits for what is outside of the run: they take home's time
+	Threads   int
+	Processes int
+	Preds     int
+	Unlearnt  int // wait loops of which only home's order is known
+	Lone      int // condition waits that belong to no loop
+	Unseen    uint64
+	Loose     time.Duration // gaps that the thread did not run in
+	Skipped   map[string]uint64
+	Files     int
+	FileBytes int64
+}
+
+// Compile writes the program of a trace into a file.
+func Compile(t *trace.Trace, opt Options, path string) (*Info, error) {
+	if opt.Scale == 0 {
+		opt.Scale = 1
+	}
+	c := &compiler{t: t, opt: opt, info: &Info{Home: time.Duration(t.Meta.Ended.At), Skipped: map[string]uint64{}}}
+	if !t.Calibrated() {
+		return nil, fmt.Errorf("%s does not say how fast its clock ran: it is too short, or was cut", t.Path)
+	}
+	c.tree()
+	if err := c.survey(); err != nil {
+		return nil, err
+	}
+	c.learn()
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := c.write(f); err != nil {
+		return nil, fmt.Errorf("writing %s: %w", path, err)
+	}
+	return c.info, f.Close()
+}
+
+// compiler is the state of one compilation.
+type compiler struct {
+	t    *trace.Trace
+	opt  Options
+	info *Info
+
+	groups  []*group
+	threads []*thread
+	byUID   map[uint32]*thread
+	byFork  map[forkKey]*group
+	byMake  map[forkKey]*thread
+
+	kinds   map[trace.Object]objKind
+	objects map[objKey]uint32
+	objs    []cabi.ProgObject
+	files   *files
+	usual   [1 << 12]histogram // durations by call
+	loops   *loops
+	sites   map[siteKey]uint32
+
+	connections map[string]int       // by the listener's end and the other: 1 accepted, 2 connected
+	listeners   map[string]uint32    // by address
+	before      map[*group][]pending // what a vforked child did before it became another program
+	bodies      []bodyOf
+	ways        *ways
+	queues      [][]uint32 // of each thread, the files of its events with names
+}
+
+// group is one of the kernel's processes, with every program that it became by exec.
+type group struct {
+	n      uint32
+	parent *group
+	main   *thread
+	procs  []*trace.Proc
+	pages  uint64
+	pid    uint32
+	fds    *fdTable
+}
+
+// thread is one of the kernel's threads: of a main one, the streams of all programs that its process became.
+type thread struct {
+	n       uint32
+	group   *group
+	streams []*trace.Thread
+}
+
+type forkKey struct {
+	uid uint32
+	nth uint64
+}
+
+type objKey struct {
+	group uint32
+	obj   trace.Object
+}
+
+type objKind struct {
+	kind uint64
+	at   uint64
+}
+
+// histogram counts durations by their binary logarithm, in quarters.
+type histogram struct {
+	n     uint32
+	count [160]uint32
+}
+
+func (h *histogram) add(ns int64) {
+	h.n++
+	h.count[logOf(ns)]++
+}
+
+func logOf(ns int64) int {
+	if ns < 4 {
+		return 0
+	}
+	l := bits.Len64(uint64(ns)) - 1
+	return min((l-2)*4+int(ns>>(l-2)&3), 159)
+}
+
+// median of the durations.
+func (h *histogram) median() int64 {
+	left := h.n / 2
+	for i, c := range h.count {
+		if c > left {
+			l := i/4 + 2
+			return (4 + int64(i%4)) << (l - 2)
+		}
+		left -= c
+	}
+	return 0
+}
+
+func (c *compiler) ns(ticks uint64) int64 { return c.t.Clock.Since(ticks) }
+
+// tree finds the processes and threads, and who made whom.
+func (c *compiler) tree() {
+	c.byUID, c.byFork, c.byMake = map[uint32]*thread{}, map[forkKey]*group{}, map[forkKey]*thread{}
+	of := map[*trace.Proc]*group{}
+	var groupOf func(p *trace.Proc) *group
+	groupOf = func(p *trace.Proc) *group {
+		if g := of[p]; g != nil {
+			return g
+		}
+		var g *group
+		if p.Parent != nil && p.How == cabi.ProcExeced && p.PID == p.Parent.PID {
+			g = groupOf(p.Parent)
+		} else {
+			g = &group{n: uint32(len(c.groups)), pid: p.PID}
+			c.groups = append(c.groups, g)
+			of[p] = g
+			if p.Parent != nil {
+				g.parent = groupOf(p.Parent)
+				_, uid, nth := p.Origin()
+				c.byFork[forkKey{uid, nth}] = g
+			}
+		}
+		of[p] = g
+		g.procs = append(g.procs, p)
+		return g
+	}
+	for _, p := range c.t.Procs {
+		groupOf(p)
+	}
+	for _, th := range c.t.Threads {
+		g := of[th.Proc]
+		if g == nil {
+			continue
+		}
+		if th.How == cabi.ThreadMain || th.How == cabi.ThreadForked {
+			if g.main == nil {
+				g.main = c.newThread(g)
+			}
+			g.main.streams = append(g.main.streams, th)
+			c.byUID[th.UID] = g.main
+			continue
+		}
+		n := c.newThread(g)
+		n.streams = []*trace.Thread{th}
+		c.byUID[th.UID] = n
+		uid, nth := th.Origin()
+		c.byMake[forkKey{uid, nth}] = n
+	}
+	c.info.Threads, c.info.Processes = len(c.threads), len(c.groups)
+}
+
+func (c *compiler) newThread(g *group) *thread {
+	n := &thread{n: uint32(len(c.threads)), group: g}
+	c.threads = append(c.threads, n)
+	return n
+}
+
+// object numbers a synchronisation object; private ones are each process's own.
+func (c *compiler) object(g *group, o trace.Object, kind uint16) uint32 {
+	k := objKey{g.n, o}
+	shared := c.kinds[o].kind == cabi.ObjSharedSync
+	if shared {
+		k.group = ^uint32(0)
+	}
+	n, ok := c.objects[k]
+	if !ok {
+		n = uint32(len(c.objs))
+		c.objects[k] = n
+		p := cabi.ProgObject{Kind: kind}
+		if shared {
+			p.Flags |= cabi.ObjectShared
+		}
+		c.objs = append(c.objs, p)
+	}
+	return n
+}
+
+// siteKey names a context the same way for every process that runs the same file.
+type siteKey struct {
+	call   uint16
+	module string
+	at     uint64
+}
+
+func (c *compiler) site(th *trace.Thread, r *trace.Record) siteKey {
+	k := siteKey{call: r.Call, at: r.PC}
+	if m := th.Proc.Module(r.PC); m != nil {
+		k.module, k.at = m.Path, r.PC-m.Bias
+	}
+	return k
+}
+
+func (c *compiler) siteNumber(k siteKey) uint32 {
+	n, ok := c.sites[k]
+	if !ok {
+		n = uint32(len(c.sites)) + 1
+		c.sites[k] = n
+	}
+	return n
+}

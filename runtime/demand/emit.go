@@ -1,0 +1,338 @@
+package demand
+
+import (
+	"io"
+	"math"
+
+	"prophet/cabi"
+	"prophet/runtime/trace"
+)
+
+// pending is an operation whose demand is not settled yet: gap ns lie before it, of which the thread ran a share that
+// the next reading of its CPU time tells.
+type pending struct {
+	cabi.ProgOp
+	gap    int64
+	single bool // its own time is part of the next gap
+	place  place
+	row    int64 // of the table, that wants to know where it came to lie, plus 1
+}
+
+// emitter makes the operations of one thread.
+type emitter struct {
+	*compiler
+	th    *thread
+	out   *opWriter
+	queue []uint32 // files of its events with names
+
+	window  []pending
+	gaps    int64 // ns in the window that it may have run in
+	calls   int64 // CPU ns that its calls are thought to have taken
+	cpu     uint64
+	cpuSeen bool
+	end     uint64 // ticks of the last event's end
+	began   bool
+	carry   int64 // ns of demand too short to be issued yet, or issued too much
+	forks   map[uint32]uint64
+	popened map[int64]*group
+	vforked *group // whose operations these are, until it becomes another program
+	lock    int    // in the window: a file lock that waits for its place and length
+	ends    int    // in the window: an accept or connect that waits for its ends
+	row     *trace.Row
+	ending  bool // the process ends with this thread
+	done    bool
+	body    *bodyAt
+	skip    int      // condition waits that an OpWait stands for
+	held    []uint32 // mutexes
+}
+
+// bodyAt is a section that is being kept as a body.
+type bodyAt struct {
+	role  roleAt
+	first uint64
+}
+
+const (
+	shortest = 40      // ns of demand that are worth a loop
+	widest   = 1 << 31 // ns that an operation can have before it
+	sleepAdd = 55_000  // ns that a sleep takes longer than asked for
+	switched = 3_000   // CPU ns of a call that waited
+	carryMin = -20_000
+)
+
+// emit makes the operations of a thread.
+func (e *emitter) emit() error {
+	e.lock, e.ends = -1, -1
+	e.forks, e.popened = map[uint32]uint64{}, map[int64]*group{}
+	for _, p := range e.before[e.th.group] {
+		if e.th.group.main == e.th {
+			e.window = append(e.window, p)
+			e.gaps += p.gap
+		}
+	}
+	for _, stream := range e.th.streams {
+		it := e.t.Iter(stream)
+		var r trace.Record
+		for {
+			err := it.Next(&r)
+			if err == io.EOF {
+				break
+			}
+			if trace.IsDamage(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := e.record(stream, &r); err != nil {
+				return err
+			}
+		}
+	}
+	if err := e.flush(1); err != nil {
+		return err
+	}
+	// The end of the process may have come between an unlock and its record.
+	for _, m := range e.held {
+		if err := e.out.put(cabi.ProgOp{Code: cabi.OpUnlock, Obj: m}); err != nil {
+			return err
+		}
+	}
+	last := cabi.ProgOp{Code: cabi.OpEnd, Obj: e.th.n}
+	if e.ending && !e.done {
+		last.Code = cabi.OpExit
+	}
+	return e.out.put(last)
+}
+
+func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
+	switch r.Tag {
+	case trace.TagEvent:
+		return e.event(stream, r)
+	case cabi.TagCPU:
+		e.gap(r.Begin)
+		return e.sample(r.Nums[0])
+	case cabi.TagRSS:
+		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpResident, A: int64(r.Nums[0])}})
+	case cabi.TagExit:
+		if r.Nums[0] != cabi.ExitExec {
+			e.ending = true
+		}
+		return nil
+	case cabi.TagInput:
+		e.input(r)
+	}
+	return nil
+}
+
+// gap takes the time up to now as demand, without an event.
+func (e *emitter) gap(now uint64) {
+	if !e.began {
+		e.began, e.end = true, now
+		return
+	}
+	if now <= e.end {
+		return
+	}
+	g := e.t.Clock.NS(now - e.end)
+	e.end = now
+	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g})
+}
+
+func (e *emitter) put(p pending) *pending {
+	e.gaps += p.gap
+	e.window = append(e.window, p)
+	return &e.window[len(e.window)-1]
+}
+
+// sample settles the demand since the last reading of the thread's CPU time.
+func (e *emitter) sample(cpu uint64) error {
+	share := 1.0
+	if e.cpuSeen && e.gaps > 20_000 && cpu >= e.cpu {
+		share = float64(int64(cpu-e.cpu)-e.calls) / float64(e.gaps)
+		share = math.Max(0, math.Min(1, share))
+	} else if !e.cpuSeen && e.th.group.main == e.th && e.th.group.parent == nil {
+		// What the loader did before we were there.
+		if more := int64(cpu) - e.calls - e.gaps; more > 0 && more < 1e9 {
+			e.window = append([]pending{{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: more}}, e.window...)
+		}
+	}
+	e.cpu, e.cpuSeen = cpu, true
+	return e.flush(share)
+}
+
+// flush writes the window, of whose gaps the thread ran this share.
+func (e *emitter) flush(share float64) error {
+	e.info.Loose += nsOf(float64(e.gaps) * (1 - share))
+	recorded := int64(e.opt.Record)
+	for i := range e.window {
+		p := &e.window[i]
+		d := int64(float64(p.gap)*share*e.opt.Scale + 0.5)
+		e.info.CPU += nsOf(float64(p.gap) * share)
+		if p.Code != cabi.OpCPU && p.Code != cabi.OpResident && p.Code != cabi.OpMore {
+			d -= recorded
+		}
+		if p.single {
+			d -= e.opt.Costs[p.Code]
+		}
+		d += e.carry
+		e.carry = 0
+		if d < shortest {
+			e.carry = max(d, carryMin)
+			d = 0
+		}
+		for d > widest {
+			if err := e.out.put(cabi.ProgOp{Code: cabi.OpCPU, CPU: widest}); err != nil {
+				return err
+			}
+			d -= widest
+		}
+		if p.Code == cabi.OpCPU && d == 0 {
+			continue
+		}
+		p.CPU = uint32(d)
+		at := e.out.n
+		if err := e.out.put(p.ProgOp); err != nil {
+			return err
+		}
+		e.settle(p, at)
+	}
+	e.window = e.window[:0]
+	e.gaps, e.calls = 0, 0
+	e.lock, e.ends = -1, -1
+	return nil
+}
+
+// settle notes where an operation came to lie: sections of roles get their lengths, and choices their ways on.
+func (e *emitter) settle(p *pending, at uint64) {
+	if p.Flags&cabi.OpRole != 0 {
+		role := e.loops.roles[p.place]
+		e.body = &bodyAt{role: role, first: at}
+	}
+	if b := e.body; b != nil && p.place.uid != 0 && p.place.n == b.role.unlock && p.Code == cabi.OpUnlock {
+		e.out.patchB(b.first, int64(at-b.first))
+		if b.role.sample {
+			e.bodies = append(e.bodies, bodyOf{pred: b.role.pred, last: b.role.last, first: b.first + 1, count: at - b.first})
+		}
+		e.body = nil
+	}
+	if p.row > 0 {
+		e.loops.rows[p.row-1].Value = at + 1
+	}
+	if p.Flags&cabi.OpChoice != 0 {
+		e.ways.add(p.Site, p.Want, e.th.n, at+1, e.out.trail(p.Site, p.Want))
+	}
+}
+
+func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
+	if !e.began {
+		e.began, e.end = true, r.Begin
+	}
+	gap := int64(0)
+	if r.Begin > e.end {
+		gap = e.t.Clock.NS(r.Begin - e.end)
+	}
+	dur := int64(0)
+	if r.End > r.Begin {
+		dur = e.t.Clock.NS(r.End - r.Begin)
+	}
+	if r.End > e.end {
+		e.end = r.End
+	}
+	e.row = r.Row
+	p := pending{gap: gap, single: !r.Timed, place: place{stream.UID, r.N}}
+	e.ends, e.lock = -1, -1
+
+	for _, late := range e.loops.releases[p.place] {
+		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpRelease, Obj: late.cond, B: e.key(late.at), Want: e.released(late.at)}})
+	}
+	if n := e.loops.skips[p.place]; n > 0 {
+		e.skip = n
+	}
+	if w, ok := e.loops.at[p.place]; ok {
+		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, place: p.place, row: w.row}
+		if w.choice {
+			q.Flags, q.Site = cabi.OpChoice, w.site
+		}
+		if w.late {
+			q.Want = -etimedout
+		}
+		e.put(q)
+		p.gap, e.skip = 0, w.events
+	}
+	o := opOf(r.Row)
+	if r.Note&cabi.NoteVforked != 0 && e.vforked != nil {
+		// The child's, on this stack.
+		start := len(e.window)
+		e.issue(stream, r, o, p, dur)
+		child := e.vforked
+		e.before[child] = append(e.before[child], e.window[start:]...)
+		for _, q := range e.window[start:] {
+			e.gaps -= q.gap
+		}
+		e.window = e.window[:start]
+		return nil
+	}
+	e.vforked = nil
+	e.issue(stream, r, o, p, dur)
+	if len(e.window) > windowMax {
+		return e.flush(1)
+	}
+	return nil
+}
+
+// key is what a signal releases, plus 1; 0: nothing of its own.
+func (e *emitter) key(at place) int64 {
+	if k, ok := e.loops.keys[at]; ok {
+		return k + 1
+	}
+	return 0
+}
+
+// released is which release a signal was at home, plus 1; 0: it does not matter.
+func (e *emitter) released(at place) int64 {
+	if k, ok := e.loops.order[at]; ok {
+		return k + 1
+	}
+	return 0
+}
+
+const windowMax = 1 << 18
+
+// typical is what CPU time a call of that row takes when it does not wait.
+func (e *emitter) typical(r *trace.Record, dur int64) int64 {
+	if int(r.Call) >= len(e.usual) {
+		return dur
+	}
+	return min(dur, 2*e.usual[r.Call].median())
+}
+
+// other issues an event as the CPU time that its call took.
+func (e *emitter) other(r *trace.Record, p pending, dur int64) {
+	p.Code = cabi.OpCPU
+	run := dur
+	if r.Row == nil || r.Row.Block {
+		run = e.typical(r, dur)
+		if r.Row != nil && waits[plainName(r.Row.Name)] {
+			run = min(run, switched)
+		}
+	}
+	p.single = false
+	e.put(p)
+	if run > 0 {
+		// As measured, not a share of a gap.
+		e.window[len(e.window)-1].gap += run
+		e.gaps += run
+	}
+	if wait := dur - run; wait > 100_000 {
+		e.info.Outside += nsOf(float64(wait))
+		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpSleep, Flags: cabi.OpHome, A: wait - sleepAdd}})
+	}
+	if r.Row != nil {
+		e.info.Skipped[r.Row.Name]++
+	}
+}
+
+// waits are calls that are not issued and may wait for long each time.
+var waits = map[string]bool{"sigwait": true, "sigwaitinfo": true, "sigtimedwait": true, "pause": true, "sigsuspend": true, "msgrcv": true,
+	"mq_receive": true, "mq_timedreceive": true, "semop": true, "semtimedop": true, "syscall": true, "getaddrinfo": true, "pthread_once": true}

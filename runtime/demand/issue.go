@@ -1,0 +1,442 @@
+package demand
+
+import (
+	"prophet/cabi"
+	"prophet/runtime/trace"
+)
+
+// issue puts the operations that an event is issued as. p has the demand before it.
+func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending, dur int64) {
+	if o == nil {
+		e.other(r, p, dur)
+		return
+	}
+	p.Code, p.Want = o.code, result(r)
+	if o.choice {
+		p.Flags |= cabi.OpChoice
+		p.Site = e.siteNumber(e.site(stream, r))
+	}
+	g := e.th.group
+	fd := uint32(e.fdOf(r))
+	var first, second uint32
+	if o.named > 0 && len(e.queue) > 0 {
+		first, e.queue = e.queue[0], e.queue[1:]
+		if o.named > 1 && len(e.queue) > 0 {
+			second, e.queue = e.queue[0], e.queue[1:]
+		}
+	}
+	// calls is what CPU time the call took, as far as it is issued by itself.
+	if dur > 0 {
+		if r.Note&cabi.NoteWaited != 0 || sleeps(o.code) {
+			e.calls += min(dur, switched)
+		} else {
+			e.calls += e.typical(r, dur)
+		}
+	}
+	switch o.code {
+	case cabi.OpLock, cabi.OpUnlock, cabi.OpTrylock, cabi.OpTimedlock:
+		p.Obj = e.object(g, r.Obj, cabi.ObjMutex)
+		e.hold(o.code, p.Obj, p.Want)
+		if o.code == cabi.OpTimedlock {
+			p.A = timeLimit(p.Want, dur)
+		}
+		if role, ok := e.loops.roles[p.place]; ok && p.Want == 0 {
+			p.Flags |= cabi.OpRole
+			if role.last {
+				p.Flags |= cabi.OpLast
+			}
+			p.A = int64(role.pred)
+		}
+	case cabi.OpRdlock, cabi.OpWrlock, cabi.OpTryrdlock, cabi.OpTrywrlock, cabi.OpRwunlock:
+		p.Obj = e.object(g, r.Obj, cabi.ObjRwlock)
+	case cabi.OpSpinlock, cabi.OpSpintry, cabi.OpSpinunlock:
+		p.Obj = e.object(g, r.Obj, cabi.ObjSpin)
+	case cabi.OpBarrier:
+		p.Obj = e.object(g, r.Obj, cabi.ObjBarrier)
+	case cabi.OpSemwait, cabi.OpSemtry, cabi.OpSemtimed, cabi.OpSempost:
+		p.Obj = e.object(g, r.Obj, cabi.ObjSem)
+		if o.code == cabi.OpSemtimed {
+			p.A = timeLimit(p.Want, dur)
+		}
+	case opCondwait:
+		if e.skip > 0 {
+			e.skip--
+			p.Code = cabi.OpCPU
+			e.put(p)
+			return
+		}
+		// A wait outside of any section that was seen.
+		e.info.Lone++
+		e.other(r, p, dur)
+		return
+	case cabi.OpSignal, cabi.OpBroadcast:
+		p.Obj = e.object(g, r.Obj, cabi.ObjCond)
+		p.B, p.Want = e.key(p.place), e.released(p.place)
+		if e.loops.told[p.place] {
+			p.A = 1
+		}
+	case cabi.OpReset:
+		if r.Obj.None() || r.Row.Ret == trace.RetErr && r.Ret != 0 {
+			e.other(r, p, dur)
+			return
+		}
+		p.Code = cabi.OpCPU // the engine makes all objects before it starts
+	case cabi.OpCreate, cabi.OpJoin:
+		th := e.byUID[r.Obj.UID]
+		if th == nil || p.Want != 0 {
+			e.other(r, p, dur)
+			return
+		}
+		p.Obj = th.n
+	case cabi.OpFork, opSystem:
+		e.fork(stream, r, o, p, dur)
+		return
+	case opWaitpid:
+		e.waitpid(r, p, dur)
+		return
+	case opExec:
+		if r.Ret != 0 {
+			e.other(r, p, dur)
+			return
+		}
+		p.Code, p.Want = cabi.OpExec, 0
+		e.put(p)
+		return
+	case cabi.OpExit:
+		p.A, p.Obj = r.F[0], e.th.n
+		e.done = true
+		e.put(p)
+		return
+	case opExitThread:
+		p.Code = cabi.OpCPU
+	case opSleepFor:
+		p.Code, p.Want = cabi.OpSleep, 0
+		p.A = max(0, sleepTime(r, dur))
+	case opPoll:
+		// What it waited for comes with the call after it; a time that was over is slept.
+		if r.Ret == 0 && dur > sleepAdd {
+			p.Code, p.Want, p.A = cabi.OpSleep, 0, dur-sleepAdd
+			break
+		}
+		p.Code = cabi.OpCPU
+	case cabi.OpOpen:
+		fl, to := openArgs(r)
+		p.A, p.B, p.Obj = fl, int64(first), uint32(to)
+		p.Want = min(to, 0)
+	case cabi.OpClose:
+		p.Obj = uint32(r.F[0])
+	case opCloseRange:
+		p.Code, p.A, p.B = cabi.OpClose, r.F[0], r.F[1]
+		if plainName(r.Row.Name) == "closefrom" {
+			p.B = 1 << 30
+		}
+		p.Obj = uint32(p.A)
+		p.B++
+	case cabi.OpRead, cabi.OpWrite, cabi.OpTake, cabi.OpGive:
+		p.Obj, p.A, p.B = fd, max(r.F[0], 0), dur
+		if p.Want > p.A || r.Row.Ret != trace.RetErrno {
+			p.A = max(p.Want, 0)
+		}
+	case cabi.OpPread, cabi.OpPwrite:
+		p.Obj, p.A, p.B = fd, max(r.F[0], p.Want), r.F[1]
+	case cabi.OpLseek:
+		p.Obj, p.A, p.B = fd, r.F[0], r.F[1]
+	case cabi.OpFsync, cabi.OpFdatasync, cabi.OpFstat:
+		p.Obj = fd
+	case cabi.OpSyncfs:
+		p.Obj = fd
+		if r.Row.Obj == "" {
+			p.Obj = ^uint32(0)
+		}
+	case cabi.OpSyncrange:
+		p.Obj, p.A, p.B = fd, r.F[0], r.F[1]
+	case cabi.OpTruncate:
+		p.Obj, p.A = fd, r.F[0]
+	case cabi.OpFallocate:
+		p.Obj, p.A, p.B = fd, r.F[1], r.F[2]
+		if plainName(r.Row.Name) == "posix_fallocate" {
+			p.A, p.B = r.F[0], r.F[1]
+		}
+	case cabi.OpFadvise:
+		p.Obj, p.A = fd, r.F[2]
+	case cabi.OpDup:
+		p.Obj, p.A = fd, r.Ret
+		if r.Ret < 0 {
+			e.other(r, p, dur)
+			return
+		}
+	case cabi.OpPipe, cabi.OpSocketpair:
+		if r.Ret < 0 {
+			e.other(r, p, dur)
+			return
+		}
+		p.Obj, p.A = uint32(r.F[0]), r.F[1]
+	case cabi.OpFlock:
+		p.Obj, p.A = fdArg(r, 2), r.F[0]
+	case cabi.OpFcntlLock:
+		e.fcntl(r, p, dur, fd)
+		return
+	case cabi.OpStat, cabi.OpAccess, cabi.OpUnlink, cabi.OpMkdir, cabi.OpRmdir:
+		p.Obj = first
+	case cabi.OpTruncateName:
+		p.Obj, p.A = first, r.F[0]
+	case cabi.OpRename, cabi.OpLink:
+		p.Obj, p.A = first, int64(second)
+	case cabi.OpSendfile, cabi.OpCopyrange:
+		out := packed(uint64(r.F[1]))
+		p.Obj, p.A, p.B = fd, int64(int32(e.kinds[out].at)), max(r.Ret, 0)
+	case cabi.OpAccept, cabi.OpConnect:
+		// Which listener it is, and whether the other end is inside, says the structured result behind the event.
+		e.ends = len(e.window)
+		p.A, p.B = r.Ret, dur
+		if o.code == cabi.OpConnect {
+			p.A = int64(fd)
+		}
+		p.Code = cabi.OpCPU
+	case cabi.OpShutdown:
+		p.Obj, p.A = fd, r.F[0]
+	case cabi.OpYield:
+	default: // opChdir, opMmap
+		e.other(r, p, dur)
+		return
+	}
+	e.put(p)
+}
+
+// result is what came of an event, as the engine compares it: at least 0, or -errno.
+func result(r *trace.Record) int64 {
+	if r.Row.Ret == trace.RetErr {
+		return -r.Ret
+	}
+	return r.Ret
+}
+
+func sleeps(code uint16) bool {
+	switch code {
+	case opCondwait, opSleepFor, opPoll, opWaitpid, cabi.OpJoin, cabi.OpBarrier, cabi.OpSemwait, cabi.OpSemtimed, cabi.OpFsync, cabi.OpFdatasync, cabi.OpSyncfs, cabi.OpTake, cabi.OpAccept:
+		return true
+	}
+	return false
+}
+
+// timeLimit is how long a call with a limit waits at most: home's time where that was over, otherwise nothing is known of it.
+func timeLimit(want, dur int64) int64 {
+	if want == -etimedout {
+		return max(dur, 1)
+	}
+	return 1 << 60
+}
+
+// sleepTime is how long a sleep was asked to take.
+func sleepTime(r *trace.Record, dur int64) int64 {
+	ask := int64(0)
+	switch plainName(r.Row.Name) {
+	case "sleep":
+		ask = r.F[0] * 1e9
+	case "usleep":
+		ask = r.F[0] * 1000
+	case "clock_nanosleep":
+		ask = r.F[2]
+		if r.F[1]&1 != 0 { // until a time
+			return dur - sleepAdd
+		}
+	default:
+		ask = r.F[0]
+	}
+	if r.Ret != 0 || ask > dur { // interrupted
+		return dur - sleepAdd
+	}
+	return ask
+}
+
+// fdArg is a descriptor that an event has as a number.
+func fdArg(r *trace.Record, i int) uint32 { return uint32(r.F[i]) }
+
+// fork makes a process, which may become another program at once.
+func (e *emitter) fork(stream *trace.Thread, r *trace.Record, o *op, p pending, dur int64) {
+	made := r.Ret > 0
+	switch plainName(r.Row.Name) {
+	case "vfork":
+		made = true
+	case "posix_spawn", "posix_spawnp":
+		made = r.Ret == 0
+	case "system", "popen", "_IO_popen":
+		made = r.F[0] > 0 || r.Ret > 0
+	}
+	if !made {
+		e.other(r, p, dur)
+		return
+	}
+	e.forks[stream.UID]++
+	child := e.byFork[forkKey{stream.UID, e.forks[stream.UID]}]
+	if child == nil {
+		e.other(r, p, dur) // a program that cannot be recorded
+		return
+	}
+	p.Code, p.Obj, p.Want = cabi.OpFork, child.n, 0
+	e.put(p)
+	switch plainName(r.Row.Name) {
+	case "vfork":
+		e.vforked = child
+	case "popen", "_IO_popen":
+		e.popened[r.F[0]] = child
+	case "system":
+		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpWaitpid, Obj: child.n}})
+	}
+}
+
+// waitpid waits for the child that home got.
+func (e *emitter) waitpid(r *trace.Record, p pending, dur int64) {
+	var child *group
+	if plainName(r.Row.Name) == "pclose" {
+		child = e.popened[r.F[0]]
+	} else {
+		pid := r.Ret
+		if plainName(r.Row.Name) == "waitid" {
+			pid = r.F[1]
+		}
+		if pid > 0 {
+			for _, g := range e.groups {
+				if int64(g.pid) == pid && g.parent != nil {
+					child = g
+				}
+			}
+		}
+	}
+	if child == nil {
+		e.other(r, p, dur)
+		return
+	}
+	p.Code, p.Obj, p.Want = cabi.OpWaitpid, child.n, 0
+	e.put(p)
+}
+
+// The commands of fcntl that are issued.
+const (
+	fDupfd     = 0
+	fSetfd     = 2
+	fSetlk     = 6
+	fSetlkw    = 7
+	fOfdSetlk  = 37
+	fOfdSetlkw = 38
+	fDupfdExec = 1030
+)
+
+func (e *emitter) fcntl(r *trace.Record, p pending, dur int64, fd uint32) {
+	p.Obj = fd
+	if plainName(r.Row.Name) == "lockf" {
+		cmd := int64(fSetlkw)
+		kind := int64(1)
+		switch r.F[0] {
+		case 0:
+			kind = 2
+		case 2:
+			cmd = fSetlk
+		case 3:
+			e.other(r, p, dur)
+			return
+		}
+		p.Obj, p.A, p.B = fdArg(r, 2), cmd<<8|kind, 0
+		e.put(p)
+		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore, A: r.F[1], B: 1}})
+		return
+	}
+	switch r.F[0] {
+	case fSetlk, fSetlkw, fOfdSetlk, fOfdSetlkw:
+		p.Obj, p.A = fdArg(r, 2), r.F[0]<<8
+		e.lock = len(e.window)
+		e.put(p)
+		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore}})
+	case fDupfd, fDupfdExec:
+		if r.Ret < 0 {
+			e.other(r, p, dur)
+			return
+		}
+		p.Code, p.A, p.Flags, p.Site, p.Want = cabi.OpDup, r.Ret, 0, 0, 0
+		e.put(p)
+		if r.F[0] == fDupfdExec {
+			e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCloexec, Obj: uint32(r.Ret), A: 1}})
+		}
+	case fSetfd:
+		p.Code, p.A, p.Flags, p.Site, p.Want = cabi.OpCloexec, r.F[1]&1, 0, 0, 0
+		e.put(p)
+	default:
+		p.Flags, p.Site = 0, 0
+		e.other(r, p, dur)
+	}
+}
+
+// input takes the structured result behind an event.
+func (e *emitter) input(r *trace.Record) {
+	if e.row == nil || e.lock < 0 && e.ends < 0 {
+		return
+	}
+	f, ok := trace.ParseInput(nil, e.row, 0, r.Text[0])
+	if !ok {
+		return
+	}
+	field := func(name string) (int64, string) {
+		for i := range f {
+			if f[i].Name == name {
+				return int64(f[i].Num), string(f[i].Text)
+			}
+		}
+		return 0, ""
+	}
+	if i := e.lock; i >= 0 && i+1 < len(e.window) {
+		kind, _ := field("type")
+		whence, _ := field("whence")
+		start, _ := field("start")
+		length, _ := field("len")
+		e.window[i].A |= kind & 0xff
+		e.window[i].B = start
+		e.window[i+1].A, e.window[i+1].B = length, whence
+		e.lock = -1
+	}
+	if i := e.ends; i >= 0 && i < len(e.window) {
+		_, local := field("local")
+		_, peer := field("peer")
+		w := &e.window[i]
+		accepted := plainName(e.row.Name) != "connect"
+		key, at := local+" "+peer, local
+		if !accepted {
+			key, at = peer+" "+local, peer
+		}
+		if e.connections[key] == 3 {
+			n, ok := e.listeners[at]
+			if !ok {
+				n = uint32(len(e.listeners))
+				e.listeners[at] = n
+			}
+			if accepted {
+				w.Code, w.Obj = cabi.OpAccept, n
+			} else {
+				w.Code, w.Obj, w.A = cabi.OpConnect, uint32(w.A), int64(n)
+			}
+		} else if w.B > 100_000 {
+			e.info.Outside += nsOf(float64(w.B))
+			w.Code, w.Flags, w.A = cabi.OpSleep, cabi.OpHome, w.B-sleepAdd
+		}
+		w.B = 0
+		e.ends = -1
+	}
+}
+
+// hold notes which mutexes the thread has.
+func (e *emitter) hold(code uint16, obj uint32, want int64) {
+	if want != 0 {
+		return
+	}
+	if code != cabi.OpUnlock {
+		if len(e.held) < 64 {
+			e.held = append(e.held, obj)
+		}
+		return
+	}
+	for i := len(e.held) - 1; i >= 0; i-- {
+		if e.held[i] == obj {
+			e.held = append(e.held[:i], e.held[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package demand
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"prophet/cabi"
+)
+
+func nsOf(ns float64) time.Duration { return time.Duration(ns) }
+
+// bodyOf is a section that others may do, too.
+type bodyOf struct {
+	pred  uint32
+	last  bool
+	first uint64
+	count uint64
+}
+
+// ways are what is known of how threads went on after choices.
+type ways struct {
+	jumps []cabi.ProgJump
+	count map[wayKey]int
+}
+
+type wayKey struct {
+	site   uint32
+	result int64
+}
+
+// waysMax is how many ways on are kept of a site and a result; every second one goes when there are more.
+const waysMax = 256
+
+func (w *ways) add(site uint32, result int64, thread uint32, at, hash uint64) {
+	k := wayKey{site, min(result, 0)}
+	if w.count[k] >= waysMax {
+		return
+	}
+	w.count[k]++
+	w.jumps = append(w.jumps, cabi.ProgJump{Site: site, Thread: thread, Result: k.result, Hash: hash, At: at})
+}
+
+// opWriter writes operations one after the other.
+type opWriter struct {
+	f     *os.File
+	b     *bufio.Writer
+	n     uint64
+	base  int64
+	buf   [opSize]byte
+	hash  uint64 // of the last choices of the thread
+	fixes []fix
+}
+
+type fix struct {
+	op uint64
+	b  int64
+}
+
+const opSize = 40
+
+func (w *opWriter) put(o cabi.ProgOp) error {
+	le := binary.LittleEndian
+	b := w.buf[:]
+	le.PutUint16(b, o.Code)
+	le.PutUint16(b[2:], o.Flags)
+	le.PutUint32(b[4:], o.Obj)
+	le.PutUint32(b[8:], o.CPU)
+	le.PutUint32(b[12:], o.Site)
+	le.PutUint64(b[16:], uint64(o.A))
+	le.PutUint64(b[24:], uint64(o.B))
+	le.PutUint64(b[32:], uint64(o.Want))
+	w.n++
+	_, err := w.b.Write(b)
+	return err
+}
+
+// patchB sets B of an operation that has been written.
+func (w *opWriter) patchB(op uint64, b int64) { w.fixes = append(w.fixes, fix{op, b}) }
+
+// trail is what the thread's last choices came to, before this one.
+func (w *opWriter) trail(site uint32, result int64) uint64 {
+	was := w.hash
+	w.hash = Trail(w.hash, site, result)
+	return was
+}
+
+// Trail adds a choice to the hash of those before; each counts for four choices. The engine does the same.
+func Trail(hash uint64, site uint32, result int64) uint64 {
+	h := uint16(site*2654435761>>16) ^ uint16(min(result, 0)*40503)
+	return hash<<16 | uint64(h)
+}
+
+// write makes the file: the head's room, the operations, then the tables.
+func (c *compiler) write(f *os.File) error {
+	w := &opWriter{f: f, b: bufio.NewWriterSize(f, 1<<20)}
+	head := cabi.Prog{Magic: cabi.ProgMagic, Version: cabi.ProgVersion, Seconds: 30}
+	headSize := binary.Size(head)
+	w.base = int64(headSize)
+	if _, err := w.b.Write(make([]byte, headSize)); err != nil {
+		return err
+	}
+	c.ways = &ways{count: map[wayKey]int{}}
+	c.before = map[*group][]pending{}
+	var threads []cabi.ProgThread
+	for _, th := range c.threads {
+		e := &emitter{compiler: c, th: th, out: w, queue: c.queues[th.n]}
+		w.hash = 0
+		t := cabi.ProgThread{First: w.n, Proc: th.group.n}
+		if len(th.streams) > 0 {
+			t.UID = th.streams[0].UID
+		}
+		if err := e.emit(); err != nil {
+			return err
+		}
+		t.Count = w.n - t.First
+		threads = append(threads, t)
+	}
+	c.info.Ops = w.n
+	head.OpsAt, head.Ops = uint64(headSize), w.n
+
+	var procs []cabi.ProgProc
+	for _, g := range c.groups {
+		p := cabi.ProgProc{Parent: g.n, Pages: g.pages}
+		if g.parent != nil {
+			p.Parent = g.parent.n
+		}
+		if g.main != nil {
+			p.Main = g.main.n
+		} else {
+			p.Main = ^uint32(0)
+		}
+		procs = append(procs, p)
+	}
+	var list []cabi.ProgFile
+	for i := range c.files.list {
+		s := &c.files.list[i]
+		list = append(list, s.ProgFile)
+		if s.Flags&cabi.FileExists != 0 {
+			c.info.Files++
+			c.info.FileBytes += int64(s.Size)
+		}
+	}
+	slices.SortStableFunc(c.bodies, func(a, b bodyOf) int {
+		la, lb := 0, 0
+		if a.last {
+			la = 1
+		}
+		if b.last {
+			lb = 1
+		}
+		return cmp.Or(cmp.Compare(a.pred, b.pred), cmp.Compare(la, lb))
+	})
+	var bodies []cabi.ProgBody
+	for i, b := range c.bodies {
+		p := &c.loops.preds[b.pred]
+		if p.Wait+p.Last == 0 {
+			p.Roles = uint32(i)
+		}
+		if b.last {
+			p.Last++
+		} else {
+			p.Wait++
+		}
+		bodies = append(bodies, cabi.ProgBody{First: b.first, Count: b.count})
+	}
+	slices.SortStableFunc(c.ways.jumps, func(a, b cabi.ProgJump) int {
+		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Result, b.Result))
+	})
+
+	at := uint64(headSize) + w.n*opSize
+	table := func(place *uint64, v any) error {
+		*place = at
+		at += uint64(binary.Size(v))
+		return binary.Write(w.b, binary.LittleEndian, v)
+	}
+	head.Procs, head.Threads, head.Objects, head.Preds = uint32(len(procs)), uint32(len(threads)), uint32(len(c.objs)), uint32(len(c.loops.preds))
+	head.Files, head.Bodies, head.Sites = uint32(len(list)), uint32(len(bodies)), uint32(len(c.sites))
+	head.Jumps, head.Rows, head.Listeners = uint64(len(c.ways.jumps)), uint64(len(c.loops.rows)), uint32(len(c.listeners))
+	head.Keys = c.loops.keyCount
+	for _, t := range []struct {
+		at *uint64
+		v  any
+	}{{&head.ThreadsAt, threads}, {&head.ProcsAt, procs}, {&head.ObjectsAt, c.objs}, {&head.PredsAt, c.loops.preds}, {&head.FilesAt, list},
+		{&head.BodiesAt, bodies}, {&head.JumpsAt, c.ways.jumps}, {&head.RowsAt, c.loops.rows}} {
+		if pad := -at & 7; pad != 0 {
+			at += pad
+			if _, err := w.b.Write(make([]byte, pad)); err != nil {
+				return err
+			}
+		}
+		if err := table(t.at, t.v); err != nil {
+			return err
+		}
+	}
+	head.Size = at
+	if err := w.b.Flush(); err != nil {
+		return err
+	}
+	for _, x := range w.fixes {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], uint64(x.b))
+		if _, err := f.WriteAt(b[:], w.base+int64(x.op)*opSize+24); err != nil {
+			return err
+		}
+	}
+	sum, err := sumFrom(f, int64(headSize))
+	if err != nil {
+		return err
+	}
+	head.Sum = sum
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return binary.Write(f, binary.LittleEndian, &head)
+}
+
+// sumFrom is the checksum of all after the head.
+func sumFrom(f *os.File, from int64) (uint64, error) {
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return 0, err
+	}
+	h := xxhash.New()
+	if _, err := io.CopyBuffer(h, f, make([]byte, 1<<20)); err != nil {
+		return 0, err
+	}
+	return h.Sum64(), nil
+}
