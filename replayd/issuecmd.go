@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
-	"time"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -30,43 +31,38 @@ func issueCommand() *cobra.Command {
 waits, sleeps, pipes. It says how long that took. Files lie in a directory of their own below --dir and are removed after.`,
 		Example: "  replayd issue --trace app.prophet\n  replayd issue --trace app.prophet --dir /mnt/disk --cpus 0 --times 5 --json",
 		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if path == "" || times < 1 {
-				return &usageError{exitUsage, errors.New("which trace? (--trace TRACE, and --times 1 or more)")}
+		RunE: func(c *cobra.Command, _ []string) error {
+			if (path == "") == (q.Program == "") || times < 1 {
+				return &usageError{exitUsage, errors.New("which trace? (--trace TRACE, or --program FILE; and --times 1 or more)")}
 			}
-			t, err := trace.Open(path)
-			if err != nil {
-				return err
-			}
-			defer t.Close()
-			q.Program = keep
-			if keep == "" {
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			if path != "" {
 				dir, err := os.MkdirTemp("", "prophet-program-")
 				if err != nil {
 					return err
 				}
 				defer os.RemoveAll(dir)
 				q.Program = filepath.Join(dir, "program")
-			}
-			info, err := demand.Compile(t, demand.Options{}, q.Program)
-			if err != nil {
-				return err
+				if keep != "" {
+					q.Program = keep
+				}
+				if err := compile(path, q.Program); err != nil {
+					return err
+				}
 			}
 			for range times {
-				r, err := issue.Run(c.Context(), q)
+				r, err := issue.Run(ctx, q)
 				if err != nil {
 					return err
 				}
 				if asJSON {
-					if err := json.NewEncoder(os.Stdout).Encode(struct {
-						Home time.Duration `json:"home_ns"`
-						*issue.Result
-					}{info.Home, r}); err != nil {
+					if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
 						return err
 					}
 					continue
 				}
-				fmt.Printf("%.6f s here, %.6f s in the recorded run; %d operations, %d other ways, %d unknown\n", r.Wall.Seconds(), info.Home.Seconds(), r.Done, r.Other, r.Unknown)
+				fmt.Printf("%.6f s; %d operations, %d other ways, %d unknown\n", r.Wall.Seconds(), r.Done, r.Other, r.Unknown)
 			}
 			return nil
 		},
@@ -76,7 +72,21 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 	c.Flags().Float64Var(&q.Scale, "scale", 1, "CPU time here for one second of the recorded machine's")
 	c.Flags().IntSliceVar(&q.CPUs, "cpus", nil, "the processors to use, by number (default: all)")
 	c.Flags().IntVar(&times, "times", 1, "how often")
-	c.Flags().StringVar(&keep, "program", "", "keep the compiled program in this `file`")
+	c.Flags().StringVar(&q.Program, "program", "", "issue this `file`, a trace that was compiled (--keep)")
+	c.Flags().StringVar(&keep, "keep", "", "keep the compiled trace in this `file`")
+	c.Flags().Uint64Var(&q.Walk, "walk", 0, "memory in `bytes` that the loop of each thread walks (prophet sense)")
+	c.Flags().Float64Var(&q.Lines, "lines", 0, "lines of 64 bytes of it that it walks a microsecond")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a time")
 	return c
+}
+
+// compile compiles a trace into a file.
+func compile(path, program string) error {
+	t, err := trace.Open(path)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	_, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts}, program)
+	return err
 }

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "burn_sense.h"
 
 #include <errno.h>

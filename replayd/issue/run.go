@@ -32,16 +32,16 @@ type Request struct {
 
 // Result is what came of an issue.
 type Result struct {
-	Status  uint32        `json:"-"` // cabi.Result…
-	Wall    time.Duration `json:"wall_ns"`
-	Hz      uint64        `json:"ticks_hz"`
-	Begin   uint64        `json:"-"`
-	Done    uint64        `json:"operations"`
-	Other   uint64        `json:"other_ways"`   // taken as another thread, or the same, was seen to
-	Unknown uint64        `json:"unknown_ways"` // results that nobody had at home
-	Forced  uint64        `json:"forced_waits"`
-	Outside time.Duration `json:"outside_ns"`
-	Cut     uint64        `json:"-"`
+	Status  uint32                  `json:"-"` // cabi.Result…
+	Wall    time.Duration           `json:"wall_ns"`
+	Hz      uint64                  `json:"ticks_hz"`
+	Begin   uint64                  `json:"-"`
+	Done    uint64                  `json:"operations"`
+	Other   uint64                  `json:"other_ways"`   // taken as another thread, or the same, was seen to
+	Unknown uint64                  `json:"unknown_ways"` // results that nobody had at home
+	Forced  uint64                  `json:"forced_waits"`
+	Outside time.Duration           `json:"outside_ns"`
+	Cut     uint64                  `json:"-"`
 	Threads []cabi.ProgResultThread `json:"-"`
 	Logs    [][]cabi.ProgLog        `json:"-"`
 }

@@ -279,3 +279,12 @@ func (c *compiler) siteNumber(k siteKey) uint32 {
 	}
 	return n
 }
+
+// RecordCost is what recording an event costs in the time before the next one: most of it the reading of the clock.
+const RecordCost = 12 * time.Nanosecond
+
+// IssueCosts are ns that the engine needs for operations whose own time lies in the demand after them: those that cannot wait.
+var IssueCosts = map[uint16]int64{
+	cabi.OpLock: 60, cabi.OpUnlock: 50, cabi.OpTrylock: 60, cabi.OpRdlock: 60, cabi.OpWrlock: 60, cabi.OpRwunlock: 60, cabi.OpSpinlock: 50,
+	cabi.OpSpinunlock: 50, cabi.OpSempost: 60, cabi.OpSemtry: 60, cabi.OpSignal: 70, cabi.OpBroadcast: 70,
+}

@@ -56,7 +56,7 @@ func root() *cobra.Command {
 		return usage("%v (see `%s --help`)", err, cmd.CommandPath())
 	})
 	c.AddCommand(recordCmd(), infoCmd(), dumpCmd(), verifyCmd(), packCmd(), unpackCmd(), scrubCmd(), callsCmd(), recoverCmd(), flightCmd(), levelCmd(), ctlCmd(), exportCmd())
-	c.AddCommand(calibrateCmd(), senseCmd()) // for predictions
+	c.AddCommand(predictCmd(), calibrateCmd(), senseCmd(), stopwatchCmd())
 	c.AddCommand(reportCmd(), diffCmd())
 	return c
 }

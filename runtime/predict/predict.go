@@ -1,0 +1,79 @@
+// Package predict works out the answer of a prediction from what was measured: how long issues of a trace's demand took on the
+// target and at home, and how long the program itself took at home, in turn with them. It is pure.
+package predict
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Tolerance is how far issuing at home may be from the program at home, beyond noise, for a prediction to be given.
+const Tolerance = 0.05
+
+// Home is what was measured at home, in turn: the program, an issue, the program again.
+type Home struct {
+	First  []float64 // seconds of the program
+	Issued []float64
+	Again  []float64 // the program once more: how far it is from itself is the noise
+}
+
+// Noise is how far the program's runs are from one another as a share: the medians of the two runs of each turn.
+func (h *Home) Noise() float64 {
+	if len(h.First) == 0 || len(h.Again) == 0 {
+		return 0
+	}
+	return math.Abs(Median(h.First)-Median(h.Again)) / h.Median()
+}
+
+// Median of all runs of the program.
+func (h *Home) Median() float64 { return Median(slices.Concat(h.First, h.Again)) }
+
+// Off is by how much issuing differs from the program, as a share.
+func (h *Home) Off() float64 { return Median(h.Issued)/h.Median() - 1 }
+
+// ErrRefused is wrapped by the reason why a prediction is not given.
+var ErrRefused = errors.New("the prediction is refused")
+
+// Check refuses where issuing at home does not do what the program does at home.
+func (h *Home) Check() error {
+	if len(h.Issued) == 0 {
+		return nil
+	}
+	if off := h.Off(); math.Abs(off) > Tolerance+h.Noise() {
+		return fmt.Errorf("%w: issued at home it takes %.3f s, the program %.3f s: %+.1f %%, and at most %.0f %% beyond the noise of %.1f %% may be; --force gives it nevertheless",
+			ErrRefused, Median(h.Issued), h.Median(), off*100, Tolerance*100, h.Noise()*100)
+	}
+	return nil
+}
+
+// CoverLeast is which share of the program's CPU time events have to explain.
+const CoverLeast = 0.8
+
+// Cover refuses where the trace explains too little.
+func Cover(cpuSeen, cpu uint64) error {
+	if cpu > 0 && float64(cpuSeen) < CoverLeast*float64(cpu) {
+		return fmt.Errorf("%w: the trace explains %.0f %% of the program's CPU time, and %.0f %% are needed; `prophet info` says what was not seen; --force gives it nevertheless",
+			ErrRefused, 100*float64(cpuSeen)/float64(cpu), CoverLeast*100)
+	}
+	return nil
+}
+
+// Median of a list; 0 of none.
+func Median(v []float64) float64 { return Quantile(v, 0.5) }
+
+// Quantile of a list, between its neighbours; 0 of none.
+func Quantile(v []float64, q float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.Clone(v)
+	slices.Sort(s)
+	at := q * float64(len(s)-1)
+	i := int(at)
+	if i+1 >= len(s) {
+		return s[len(s)-1]
+	}
+	return s[i] + (at-float64(i))*(s[i+1]-s[i])
+}

@@ -1,0 +1,422 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"prophet/runtime/calibrate"
+	"prophet/runtime/demand"
+	"prophet/runtime/predict"
+	"prophet/runtime/report"
+	"prophet/runtime/run"
+	"prophet/runtime/sense"
+	"prophet/runtime/target"
+	"prophet/runtime/term"
+	"prophet/runtime/trace"
+)
+
+// forecast is a prediction as it is printed: what reports read, and what only this command says.
+type forecast struct {
+	report.Prediction
+	Refused  string  `json:"refused,omitempty"`
+	Issues   int     `json:"issues"`
+	Factor   float64 `json:"cpu_factor"`
+	Off      float64 `json:"home_issue_error"` // of issuing at home against the program there, as a share
+	Checked  int     `json:"home_runs"`
+	Unknown  uint64  `json:"unknown_ways"`
+	Other    uint64  `json:"other_ways"`
+	Forced   uint64  `json:"forced_waits"`
+	Unlearnt int     `json:"unlearnt_loops"`
+	Outside  float64 `json:"outside_seconds"`
+}
+
+// predictor is one call of the command.
+type predictor struct {
+	path, work, program string
+	issues, homeRuns    int
+	force               bool
+	trace               *trace.Trace
+	info                *demand.Info
+	home                predict.Home
+	machine             *calibrate.Machine
+	mix                 calibrate.Mix
+	walk                []string
+}
+
+func predictCmd() *cobra.Command {
+	var (
+		p       predictor
+		targets []string
+		mix     string
+		asJSON  bool
+	)
+	c := &cobra.Command{
+		Use:   "predict TRACE --target TARGET [--target TARGET]",
+		Short: "How long the recorded program would take on another machine",
+		Long: `Issues the demand of the recorded run on the target: its CPU time, disk calls, locks, waits and sleeps, with real threads
+and processes, but without the program, its data or its names. Several targets make a table.
+
+Before that the program itself is run at home, where files are as they were before the recorded run and nothing that it
+writes stays, in turn with issues at home. Where those do not take what the program takes, the prediction is refused.
+
+What is predicted is one path: threads take turns as they come on the target, wait loops and work queues included, and
+results that home saw are followed as home followed them. It is not validated by a re-execution under the target's order.`,
+		Example: "  prophet predict app.prophet --target local,cpus=1\n  prophet predict app.prophet --target ssh://me@host --target local,dir=/mnt/disk --json",
+		Args:    args(1, "a trace"),
+	}
+	c.Flags().StringArrayVarP(&targets, "target", "t", nil, "a `TARGET`:\n"+target.Forms)
+	c.Flags().IntVarP(&p.issues, "issues", "n", 10, "how often the demand is issued")
+	c.Flags().IntVar(&p.homeRuns, "home-runs", 3, "how often the program and an issue are tried at home; 0: they are not")
+	c.Flags().BoolVar(&p.force, "force", false, "predict even where it would be refused")
+	c.Flags().StringVar(&mix, "mix", "", "what kinds of work the program does, as integer=2,float=1 (see prophet calibrate)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.RunE = func(_ *cobra.Command, a []string) error {
+		if len(targets) == 0 {
+			return usage("which target? --target, one of\n%s", target.Forms)
+		}
+		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 {
+			return usage("--issues wants 1 to 1000, --home-runs 0 to 1000")
+		}
+		specs := make([]target.Spec, len(targets))
+		for i, s := range targets {
+			var err error
+			if specs[i], err = target.Parse(s); err != nil {
+				return &status{exitUsage, err}
+			}
+		}
+		if mix != "" {
+			var err error
+			if p.mix, err = calibrate.ParseMix(mix); err != nil {
+				return &status{exitUsage, err}
+			}
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		p.path = a[0]
+		list, err := p.run(ctx, specs)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			if len(list) == 1 {
+				err = printJSON(list[0])
+			} else {
+				err = printJSON(list)
+			}
+		} else {
+			p.say(list)
+		}
+		for _, f := range list {
+			if err == nil && f.Refused != "" {
+				err = &status{exitDamaged, nil}
+			}
+		}
+		return err
+	}
+	return c
+}
+
+// run compiles, tries at home, and asks each target.
+func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, error) {
+	t, live, err := open(p.path)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if live {
+		return nil, usage("%s is being recorded; its run has to end first", p.path)
+	}
+	p.trace = t
+	if p.work, err = os.MkdirTemp("", "prophet-predict-"); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(p.work)
+	p.program = filepath.Join(p.work, "program")
+	if p.info, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts}, p.program); err != nil {
+		return nil, err
+	}
+	if s, err := sense.Load(p.path); err == nil && s != nil && s.Walk != nil {
+		p.walk = []string{"--walk", strconv.FormatUint(s.Walk.Bytes, 10), "--lines", strconv.FormatFloat(s.Walk.LinesPerUs, 'g', -1, 64)}
+	}
+	if err := p.atHome(ctx); err != nil {
+		return nil, err
+	}
+	refused := p.home.Check()
+	if c := t.Meta.Cover; refused == nil && c != nil {
+		refused = predict.Cover(c.CPUSeen, c.CPUNS)
+	}
+	if refused != nil && !p.force {
+		return nil, refused
+	}
+	var list []*forecast
+	for _, s := range specs {
+		f, err := p.ask(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if refused != nil {
+			f.Refused = refused.Error()
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// atHome runs the program and issues its demand in turn.
+func (p *predictor) atHome(ctx context.Context) error {
+	if p.homeRuns == 0 {
+		return nil
+	}
+	bar := term.NewProgress("trying at home")
+	defer bar.Done()
+	at := &issuer{p: p, factor: 1}
+	if err := at.open(ctx, target.Spec{Text: "local"}); err != nil {
+		return err
+	}
+	defer at.Close()
+	all := int64(3 * p.homeRuns)
+	for i := range p.homeRuns {
+		first, err := p.program1(ctx)
+		if err != nil {
+			return err
+		}
+		bar.Set(int64(3*i+1), all)
+		issued, err := at.issue(ctx)
+		if err != nil {
+			return fmt.Errorf("issuing at home: %w", err)
+		}
+		bar.Set(int64(3*i+2), all)
+		again, err := p.program1(ctx)
+		if err != nil {
+			return err
+		}
+		bar.Set(int64(3*i+3), all)
+		p.home.First, p.home.Issued, p.home.Again = append(p.home.First, first), append(p.home.Issued, issued.Seconds), append(p.home.Again, again)
+	}
+	return nil
+}
+
+// program1 runs the program once where all is as before the recorded run, and says how many seconds it took.
+func (p *predictor) program1(ctx context.Context) (float64, error) {
+	replayd, err := run.FindReplayd()
+	if err != nil {
+		return 0, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	if len(p.trace.Procs) == 0 || len(p.trace.Procs[0].Args) == 0 || p.trace.Procs[0].Exe == "" {
+		return 0, errors.New("the trace does not say what was run; --home-runs 0 predicts without trying it")
+	}
+	first := p.trace.Procs[0]
+	abs, err := filepath.Abs(p.path)
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, replayd, append([]string{"inside", abs, "--", self, stopwatchName, first.Exe}, first.Args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, fmt.Errorf("running the program at home: %w: %s (--home-runs 0 predicts without trying it)", err, trace.Clean(strings.TrimSpace(said.String())))
+	}
+	ns, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil || ns <= 0 {
+		return 0, fmt.Errorf("running the program at home: it is not said how long it took: %.80q", out)
+	}
+	return float64(ns) / 1e9, nil
+}
+
+const stopwatchName = "stopwatch"
+
+// stopwatchCmd runs a program and says how long it took. It is what runs inside of the surroundings of a trace, so that making
+// those is not counted.
+func stopwatchCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:                stopwatchName + " EXE ARGS...",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, a []string) error {
+			if len(a) < 2 {
+				return usage("a program and its arguments")
+			}
+			cmd := &exec.Cmd{Path: a[0], Args: a[1:]}
+			begin := time.Now()
+			err := cmd.Run()
+			took := time.Since(begin)
+			var exit *exec.ExitError
+			if err != nil && !errors.As(err, &exit) {
+				return err
+			}
+			fmt.Println(took.Nanoseconds())
+			return nil
+		},
+	}
+}
+
+// issuer issues the program on a target.
+type issuer struct {
+	*target.Target
+	p      *predictor
+	factor float64
+}
+
+func (i *issuer) open(ctx context.Context, s target.Spec) error {
+	t, err := target.Open(ctx, s)
+	if err != nil {
+		return err
+	}
+	i.Target = t
+	f, err := os.Open(i.p.program)
+	if err == nil {
+		err = t.Put(ctx, "program", f)
+		f.Close()
+	}
+	if err != nil {
+		t.Close()
+	}
+	return err
+}
+
+// issued is what `replayd issue --json` prints.
+type issued struct {
+	Wall    int64  `json:"wall_ns"`
+	Other   uint64 `json:"other_ways"`
+	Unknown uint64 `json:"unknown_ways"`
+	Forced  uint64 `json:"forced_waits"`
+	Outside int64  `json:"outside_ns"`
+	Seconds float64
+}
+
+func (i *issuer) issue(ctx context.Context) (*issued, error) {
+	var r issued
+	got := false
+	args := append([]string{"--program", "program", "--json", "--dir", ".", "--scale", strconv.FormatFloat(i.factor, 'g', -1, 64)}, i.p.walk...)
+	res, err := i.Issue(ctx, target.Request{Args: args}, func(line string) {
+		if json.Unmarshal([]byte(line), &r) == nil && r.Wall > 0 {
+			got = true
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if res.Status != 0 || !got {
+		return nil, fmt.Errorf("issuing on %s: %s", i.Spec().Text, trace.Clean(strings.TrimSpace(res.Stderr)))
+	}
+	r.Seconds = float64(r.Wall) / 1e9
+	return &r, nil
+}
+
+// ask issues on one target and works out the answer.
+func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
+	bar := term.NewProgress("issuing on " + s.Text)
+	defer bar.Done()
+	at := &issuer{p: p, factor: 1}
+	if err := at.open(ctx, s); err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	if s.Host != "" || s.Command != "" {
+		f, err := p.speed(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		at.factor = f
+	}
+	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: p.homeRuns, Unlearnt: p.info.Unlearnt}
+	var seconds []float64
+	for n := range p.issues {
+		r, err := at.issue(ctx)
+		if errors.Is(err, target.ErrLost) && ctx.Err() == nil {
+			// Once more, from where it was: what was measured before counts.
+			at.Close()
+			if err = at.open(ctx, s); err == nil {
+				r, err = at.issue(ctx)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		seconds = append(seconds, r.Seconds)
+		f.Other, f.Unknown, f.Forced, f.Outside = r.Other, r.Unknown, r.Forced, float64(r.Outside)/1e9
+		bar.Set(int64(n+1), int64(p.issues))
+	}
+	f.Target, f.Rounds = s.Text, 1
+	f.Predicted, f.Low, f.High = predict.Median(seconds), predict.Quantile(seconds, 0.05), predict.Quantile(seconds, 0.95)
+	f.Home, f.Noise = p.info.Home.Seconds(), p.home.Noise()
+	if p.homeRuns > 0 {
+		f.Home, f.Off = p.home.Median(), p.home.Off()
+	}
+	return f, nil
+}
+
+// speed is how much CPU time the target needs for a second of ours.
+func (p *predictor) speed(ctx context.Context, at *issuer) (float64, error) {
+	if p.machine == nil {
+		here := &issuer{p: p}
+		if err := here.open(ctx, target.Spec{Text: "local"}); err != nil {
+			return 0, err
+		}
+		info, err := here.Hello(ctx, true, nil)
+		here.Close()
+		if err != nil {
+			return 0, err
+		}
+		p.machine = info.Machine
+	}
+	info, err := at.Hello(ctx, true, nil)
+	if err != nil {
+		return 0, err
+	}
+	if p.machine == nil || info.Machine == nil {
+		return 0, fmt.Errorf("target %s does not say how fast it is", at.Spec().Text)
+	}
+	return calibrate.Scale(p.machine, info.Machine, p.mix).Factor, nil
+}
+
+// say prints the answer for people.
+func (p *predictor) say(list []*forecast) {
+	if p.homeRuns > 0 {
+		fmt.Printf("home       %.3f s, noise %.1f %%; issued there %.3f s (%+.1f %%)\n", p.home.Median(), p.home.Noise()*100, predict.Median(p.home.Issued), p.home.Off()*100)
+	} else {
+		fmt.Printf("home       %.3f s, the recorded run; not tried\n", p.info.Home.Seconds())
+	}
+	for _, f := range list {
+		fmt.Printf("%-10s %.3f s, 90 %% of %s within %.3f to %.3f s", trace.Clean(f.Target), f.Predicted, plural(f.Issues, "issue"), f.Low, f.High)
+		if f.Factor != 1 {
+			fmt.Printf("; CPU time x %.3f", f.Factor)
+		}
+		fmt.Println()
+		if f.Unknown+f.Forced > 0 {
+			fmt.Printf("           %d results that home never had, %d waits that had to be helped: the path there may be another one\n", f.Unknown, f.Forced)
+		}
+		if f.Outside > 0 {
+			fmt.Printf("           %.3f s of it wait for what is outside of the run, as long as at home\n", f.Outside)
+		}
+		if f.Refused != "" {
+			fmt.Printf("           %s\n", f.Refused)
+		}
+	}
+	if p.info.Unlearnt > 0 {
+		fmt.Printf("loops      of %s only home's order is known\n", plural(p.info.Unlearnt, "wait loop"))
+	}
+	fmt.Println("proven     no: not validated by a re-execution")
+}
