@@ -13,7 +13,7 @@ import (
 
 	"prophet/replayd/issue"
 	"prophet/runtime/demand"
-	"prophet/runtime/trace"
+	"prophet/runtime/recovery"
 )
 
 // issueCommand issues the demand of a trace on this machine.
@@ -50,6 +50,8 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 				if err := compile(path, q.Program); err != nil {
 					return err
 				}
+			} else if err := demand.Verify(q.Program); err != nil {
+				return err
 			}
 			for range times {
 				r, err := issue.Run(ctx, q)
@@ -82,11 +84,14 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 
 // compile compiles a trace into a file.
 func compile(path, program string) error {
-	t, err := trace.Open(path)
+	t, live, _, err := recovery.Open(path, nil)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
+	if live {
+		return fmt.Errorf("%s is being recorded; its run has to end first", path)
+	}
 	_, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts}, program)
 	return err
 }

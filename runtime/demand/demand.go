@@ -64,6 +64,9 @@ func Compile(t *trace.Trace, opt Options, path string) (*Info, error) {
 	if opt.Scale == 0 {
 		opt.Scale = 1
 	}
+	if t.Meta == nil || t.Meta.Ended == nil {
+		return nil, fmt.Errorf("%s has not ended", t.Path)
+	}
 	c := &compiler{t: t, opt: opt, info: &Info{Home: time.Duration(t.Meta.Ended.At), Skipped: map[string]uint64{}}}
 	if !t.Calibrated() {
 		return nil, fmt.Errorf("%s does not say how fast its clock ran: it is too short, or was cut", t.Path)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -231,4 +232,28 @@ func sumFrom(f *os.File, from int64) (uint64, error) {
 		return 0, err
 	}
 	return h.Sum64(), nil
+}
+
+// Verify checks that a file is a compiled program of this version, and whole.
+func Verify(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var h cabi.Prog
+	if err := binary.Read(f, binary.LittleEndian, &h); err != nil || h.Magic != cabi.ProgMagic {
+		return fmt.Errorf("%s is not a compiled trace", path)
+	}
+	if h.Version != cabi.ProgVersion {
+		return fmt.Errorf("%s was compiled by another version of Prophet", path)
+	}
+	sum, err := sumFrom(f, int64(binary.Size(h)))
+	if err != nil {
+		return err
+	}
+	if sum != h.Sum {
+		return fmt.Errorf("%s is damaged: its checksum is another one", path)
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 var things = []struct{ id, what, how, commands string }{
 	{"record", "Record what a program does", "prophet record -o app.prophet -- ./app args", "record level flight recover"},
 	{"again", "Run a failure again, as often as it takes", "prophet record --until-fail --chaos auto -o fail.prophet -- ./app\nreplayd --trace fail.prophet", "ctl"},
+	{"predict", "Say how long it would take on another machine", "prophet predict app.prophet --target local,cpus=1 --target ssh://me@host", "predict calibrate sense"},
 	{"see", "See what it did, who waited for whom, and where time went", "prophet info app.prophet\nprophet report app.prophet -o app.html\nprophet export app.prophet --pprof app.pb.gz", "info report diff dump export calls"},
 	{"share", "Share a trace, without what is private", "prophet scrub -o share.prophet app.prophet", "scrub pack unpack verify"},
 }

@@ -1,0 +1,241 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"prophet/runtime/demand"
+	"prophet/runtime/recovery"
+	"prophet/runtime/report"
+)
+
+// recordedProgram records a program of tests/predict.
+func recordedProgram(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), name)
+	if out, err := exec.Command("gcc", "-O2", "-pthread", "-o", exe, filepath.Join("predict", name+".c")).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	rec := Cmd{Argv: append([]string{exe}, args...)}.Recorded(t)
+	if rec.Status != "exit status 0" {
+		t.Fatalf("%s; %s", rec.Status, rec.Stderr)
+	}
+	return rec.Trace
+}
+
+type issuedHere struct {
+	Wall    time.Duration `json:"wall_ns"`
+	Ops     uint64        `json:"operations"`
+	Other   uint64        `json:"other_ways"`
+	Unknown uint64        `json:"unknown_ways"`
+	Forced  uint64        `json:"forced_waits"`
+}
+
+// issueHere issues what was recorded on this machine; nothing may be left of it.
+func issueHere(t *testing.T, trace string, args ...string) issuedHere {
+	t.Helper()
+	dir := t.TempDir()
+	var out, said bytes.Buffer
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, built(t, "replayd"), append([]string{"issue", "--json", "--dir", dir, "--trace", trace}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, said.String())
+	}
+	var r issuedHere
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left is %v", left)
+	}
+	return r
+}
+
+// Whatever the order in which threads come here, an issue gets to its end by itself, and by ways that home went.
+func TestIssue(t *testing.T) {
+	visited := 0
+	for _, x := range []struct {
+		name    string
+		threads []string
+		learnt  int // wait loops
+	}{{"barrier", []string{"2", "16"}, 1}, {"pipeline", []string{"2", "16"}, 2}, {"kinds", []string{""}, 0}} {
+		for _, n := range x.threads {
+			t.Run(x.name+n, func(t *testing.T) {
+				visited++
+				path := recordedProgram(t, x.name, strings.Fields(n)...)
+				tr, _, _, err := recovery.Open(path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tr.Close()
+				info, err := demand.Compile(tr, demand.Options{}, filepath.Join(t.TempDir(), "program"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if info.Preds > x.learnt || info.Unlearnt > 0 || info.Lone > 0 {
+					t.Errorf("%d wait loops, %d of them not learnt; %d waits of none", info.Preds, info.Unlearnt, info.Lone)
+				}
+				for range 3 {
+					if r := issueHere(t, path); r.Unknown > 0 || r.Forced > 0 || r.Ops == 0 {
+						t.Errorf("%+v", r)
+					}
+				}
+			})
+		}
+	}
+	if visited != 5 {
+		t.Errorf("%d programs", visited)
+	}
+}
+
+// Sleeps take their time, and CPU demand on half as many processors takes longer.
+func TestIssueTime(t *testing.T) {
+	rec := Cmd{Argv: []string{"sleep", "0.3"}}.Recorded(t)
+	if r := issueHere(t, rec.Trace); r.Wall < 290*time.Millisecond || r.Wall > 2*time.Second {
+		t.Errorf("0.3 s of sleep took %v", r.Wall)
+	}
+	path := recordedProgram(t, "barrier", "2", "600")
+	two, one := time.Hour, time.Hour
+	for range 4 {
+		two = min(two, issueHere(t, path).Wall)
+		one = min(one, issueHere(t, path, "--cpus", "0").Wall)
+	}
+	t.Logf("on all processors %v, on one %v", two, one)
+	if one < two {
+		t.Errorf("two threads took %v on all processors and %v on one", two, one)
+	}
+}
+
+// An issue that is ended leaves no process and no file.
+func TestIssueEnded(t *testing.T) {
+	rec := Cmd{Argv: []string{"sh", "-c", "sleep 30.5 & sleep 31.5; wait"}, Timeout: 3 * time.Second}
+	path := filepath.Join(t.TempDir(), "run.prophet")
+	cmd := exec.Command(rec.Argv[0], rec.Argv[1:]...)
+	cmd.Env = append(os.Environ(), "LD_PRELOAD="+built(t, "libprophet.so"), "PROPHET_TRACE="+path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+	cmd.Wait()
+	if out, err := exec.Command(built(t, "prophet"), "info", path).CombinedOutput(); err != nil && !bytes.Contains(out, []byte("events")) {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		dir := t.TempDir()
+		slow := recordedProgram(t, "pipeline", "4", "2000")
+		issue := exec.Command(built(t, "replayd"), "issue", "--trace", slow, "--dir", dir, "--times", "1000")
+		if err := issue.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		issue.Process.Signal(sig)
+		issue.Wait()
+		gone := false
+		for range 100 {
+			if gone = !strings.Contains(engines(), dir); gone {
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		if !gone {
+			t.Errorf("after %v processes are left", sig)
+		}
+		if left, _ := os.ReadDir(dir); sig == syscall.SIGTERM && len(left) > 0 {
+			t.Errorf("after %v left is %v", sig, left)
+		}
+	}
+}
+
+// engines are the command lines of all processes.
+func engines() string {
+	var b strings.Builder
+	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range list {
+		line, _ := os.ReadFile(f)
+		if bytes.Contains(line, []byte("issue-engine")) {
+			b.Write(line)
+		}
+	}
+	return b.String()
+}
+
+// A compiled program that was damaged is refused, and what is made of it does not bring the engine down.
+func TestIssueDamaged(t *testing.T) {
+	path := recordedProgram(t, "pipeline", "2", "20")
+	program := filepath.Join(t.TempDir(), "program")
+	if out, err := exec.Command(built(t, "replayd"), "issue", "--trace", path, "--keep", program).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	whole, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := t.TempDir()
+	for i := range 200 {
+		b := bytes.Clone(whole)
+		at := (i * 7919) % len(b)
+		b[at] ^= byte(1 << (i % 8))
+		if i%10 == 0 {
+			b = b[:at]
+		}
+		if err := os.WriteFile(program, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(built(t, "replayd"), "issue", "--program", program).CombinedOutput(); err == nil {
+			t.Fatalf("damaged at %d: %s", at, out)
+		}
+		if i%10 != 0 {
+			continue
+		}
+		// The engine by itself, which does not look at the checksum.
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		cmd := exec.CommandContext(ctx, built(t, "replayd"), "issue-engine", program, files, filepath.Join(t.TempDir(), "result"), "1", "0", "0", "0")
+		out, err := cmd.CombinedOutput()
+		cancel()
+		if state := cmd.ProcessState; state.Sys().(syscall.WaitStatus).Signaled() && ctx.Err() == nil {
+			t.Fatalf("cut at %d: %v: %s", at, err, out)
+		}
+	}
+}
+
+// prophet predict answers as reports read it, and refuses what it cannot stand for.
+func TestPredict(t *testing.T) {
+	rec := Cmd{Argv: []string{"sleep", "0.4"}}.Recorded(t)
+	predict := func(args ...string) (string, string, error) {
+		var out, said bytes.Buffer
+		cmd := exec.Command(built(t, "prophet"), append([]string{"predict", rec.Trace}, args...)...)
+		cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+built(t, "replayd"))
+		cmd.Stdout, cmd.Stderr = &out, &said
+		err := cmd.Run()
+		return out.String(), said.String(), err
+	}
+	out, said, err := predict("--target", "local,cpus=1", "-n", "3", "--home-runs", "1", "--force", "--json")
+	if err != nil && !strings.Contains(out, "refused") {
+		t.Fatalf("%v: %s", err, said)
+	}
+	p, err := report.ReadPrediction(strings.NewReader(out))
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if p.Predicted < 0.39 || p.Predicted > 2 || p.Low > p.Predicted || p.High < p.Predicted || p.Home < 0.39 || p.Rounds != 1 || p.Proven {
+		t.Errorf("%+v", p)
+	}
+	for _, bad := range [][]string{nil, {"--target", "nowhere"}, {"--target", "local", "-n", "0"}} {
+		if _, said, err := predict(bad...); err == nil || !strings.Contains(fmt.Sprint(err), "exit status 2") || said == "" {
+			t.Errorf("%v: %v: %s", bad, err, said)
+		}
+	}
+}
