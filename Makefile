@@ -61,7 +61,7 @@ unit: all
 check:
 	$(GO) run ./tools/gen -check
 	@bad=$$(gofmt -l cabi runtime shim tools replayd tests bench); test -z "$$bad" || { echo "not formatted (run 'make format'): $$bad"; exit 1; }
-	@clang-format --dry-run --Werror $$(ls shim/*.c shim/*.h | grep -v /z) replayd/*/*.[ch] bench/*/*.c tests/*/*.c cabi/prophet.h
+	@clang-format --dry-run --Werror $$(ls shim/*.c shim/*.h | grep -v /z) replayd/*/*.[ch] replayd/*/*.c replayd/*/*.h bench/*/*.c tests/*/*.c cabi/prophet.h
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) test ./tests/lint/...
@@ -71,7 +71,7 @@ generate:
 
 format:
 	gofmt -w cabi runtime shim tools replayd tests bench
-	clang-format -i $$(ls shim/*.c shim/*.h | grep -v /z) replayd/*/*.[ch] bench/*/*.c tests/*/*.c cabi/prophet.h
+	clang-format -i $$(ls shim/*.c shim/*.h | grep -v /z) replayd/*/*.[ch] replayd/*/*.c replayd/*/*.h bench/*/*.c tests/*/*.c cabi/prophet.h
 
 bench: all
 	$(GO) run ./bench

@@ -466,7 +466,8 @@ void io_issue(struct self *s, const struct progop *op)
 		unsigned char other;
 		to = of((u32)op->a, &other);
 		if (to >= 0 && op->b > 0)
-			s->result = op->code == PROPHET_OpSendfile ? sendfile(to, fd, NULL, (size_t)op->b) : copy_file_range(fd, NULL, to, NULL, (size_t)op->b, 0);
+			s->result =
+			    op->code == PROPHET_OpSendfile ? sendfile(to, fd, NULL, (size_t)op->b) : copy_file_range(fd, NULL, to, NULL, (size_t)op->b, 0);
 		break;
 	}
 	case PROPHET_OpShutdown:

@@ -200,7 +200,8 @@ void threads_begin(void)
 void run_thread(u32 n)
 {
 	const struct progthread *t = &run.threads[n];
-	struct self me = {.n = n, .proc = t->proc, .state = &run.state[n], .log = run.log[n], .room = run.room[n], .burn = &run.burns[n], .back = ~0ull, .next = ~0ull};
+	struct self me = {
+	    .n = n, .proc = t->proc, .state = &run.state[n], .log = run.log[n], .room = run.room[n], .burn = &run.burns[n], .back = ~0ull, .next = ~0ull};
 	struct self *s = &me;
 	u64 at = t->first, away = 0;
 	if (burn_thread_start(s->burn, &run.burn))
