@@ -159,9 +159,23 @@ func TestScrub(t *testing.T) {
 		}
 	}
 	shown := filepath.Join(t.TempDir(), "shown")
-	for _, args := range [][]string{{"export", out, "--pprof", shown + ".pb.gz", "--folded", shown + ".txt", "--perfetto", shown + ".perfetto"}, {"report", out, "-o", shown + ".html"}, {"diff", out, out}} {
+	for _, args := range [][]string{{"export", out, "--pprof", shown + ".pb.gz", "--folded", shown + ".txt", "--perfetto", shown + ".perfetto", "--csv", shown + ".csv", "--parquet", shown + ".parquet"}, {"report", out, "-o", shown + ".html"}, {"diff", out, out}} {
 		if msg, err := exec.Command(built(t, "prophet"), args...).CombinedOutput(); err != nil || bytes.Contains(msg, []byte(seeded)) {
 			t.Errorf("prophet %v: %v: %s", args, err, msg)
+		}
+	}
+	list, _ := filepath.Glob(shown + ".csv/*.csv")
+	tables := map[string]bool{"events": false, "processes": false, "modules": false}
+	for _, path := range list {
+		b, err := os.ReadFile(path)
+		if err != nil || bytes.Contains(b, []byte(seeded)) {
+			t.Errorf("%s: %v, or it has %s", path, err, seeded)
+		}
+		tables[strings.TrimSuffix(filepath.Base(path), ".csv")] = true
+	}
+	for name, seen := range tables {
+		if !seen {
+			t.Errorf("no table of %s among %v", name, list)
 		}
 	}
 	for _, ext := range []string{".txt", ".perfetto", ".html"} {
