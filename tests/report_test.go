@@ -261,7 +261,10 @@ func TestReportPage(t *testing.T) {
 	}
 
 	// On paper there are no tools, all is light, and the timeline is there.
-	must(t, p.Eval(`delete document.documentElement.dataset.theme`, nil))
+	must(t, p.Eval(`delete document.documentElement.dataset.theme; dispatchEvent(new Event("beforeprint"))`, nil))
+	if n := value[int](t, p, fmt.Sprintf("(%s)(%q, %q)", colourOf, "lanes", "wait")); n < 50 || value[string](t, p, "colours.wait") != "#929dab" {
+		t.Errorf("for paper %d pixels have the colour that waiting has there", n)
+	}
 	must(t, p.Print())
 	must(t, p.Settle())
 	if s := value[string](t, p, `getComputedStyle(document.querySelector(".tools")).display + " " + `+background); s != "none rgb(255, 255, 255)" {

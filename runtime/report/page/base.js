@@ -93,7 +93,7 @@ async function unpack(id) {
 	return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-// Light or dark: as the system has it, until somebody chooses.
+// Light or dark: as the system has it, until somebody chooses. changed draws what has colours of its own, at once.
 function themes(changed) {
 	const root = document.documentElement, button = $("theme"), system = matchMedia("(prefers-color-scheme: dark)");
 	const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : system.matches;
@@ -105,6 +105,10 @@ function themes(changed) {
 	};
 	button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; show(); });
 	system.addEventListener("change", show);
+	// Paper is light, whatever the screen is.
+	let was;
+	addEventListener("beforeprint", () => { was = root.dataset.theme; root.dataset.theme = "light"; show(); });
+	addEventListener("afterprint", () => { if (was) root.dataset.theme = was; else delete root.dataset.theme; show(); });
 	show();
 }
 

@@ -132,8 +132,9 @@ function timeline(t, slot) {
 	function draw() {
 		if (dirty) return;
 		dirty = true;
-		requestAnimationFrame(() => { dirty = false; drawMap(); drawLanes(); drawCounts(); say(); });
+		requestAnimationFrame(() => { if (dirty) now(); });
 	}
+	function now() { dirty = false; drawMap(); drawLanes(); drawCounts(); say(); }
 
 	function say() {
 		const len = to - from;
@@ -489,8 +490,7 @@ function timeline(t, slot) {
 	lanes.addEventListener("focus", draw);
 	lanes.addEventListener("blur", draw);
 	new ResizeObserver(layout).observe(slot);
-	addEventListener("beforeprint", layout);
 	layout();
 	list();
-	return {draw, look: (a, b) => { set(a, b); slot.scrollIntoView(); }};
+	return {draw: now, look: (a, b) => { set(a, b); slot.scrollIntoView(); }};
 }
