@@ -550,7 +550,9 @@ static FAR void by_table(const struct module *m, u64 pc, struct rule *rule)
 					      : RULE_UNKNOWN;
 }
 
-static FAR void rule_at(u64 pc, struct rule *rule)
+/* pc is in the instruction that the frame stands at, ret where it goes on: for the return from a handler they lie in two
+ * functions. */
+static FAR void rule_at(u64 pc, u64 ret, struct rule *rule)
 {
 	u64 h = pc * 0x9E3779B97F4A7C15ull >> 54, v = __atomic_load_n(&kept[h].rule, __ATOMIC_RELAXED);
 	struct module m;
@@ -564,11 +566,13 @@ static FAR void rule_at(u64 pc, struct rule *rule)
 	}
 	shim_zero(rule, sizeof *rule);
 	rule->kind = RULE_POINTER;
-	if (!module_of(pc, &m))
-		return; /* what lies there comes and goes */
-	by_table(&m, pc, rule);
-	if (rule->kind == RULE_POINTER && pc >= m.low && pc + 16 <= m.high && shim_readable((void *)pc, 16) && SHIM_RETURNS_FROM_SIGNAL(pc))
+	v = (u64)module_of(pc, &m);
+	if (v)
+		by_table(&m, pc, rule);
+	if (rule->kind == RULE_POINTER && shim_readable((void *)ret, 16) && SHIM_RETURNS_FROM_SIGNAL(ret))
 		rule->kind = RULE_SIGNAL;
+	if (!v)
+		return; /* what lies there comes and goes */
 	v = pack(rule);
 	__atomic_store_n(&kept[h].rule, v, __ATOMIC_RELAXED);
 	__atomic_store_n(&kept[h].check, v ^ pc, __ATOMIC_RELAXED);
@@ -659,7 +663,7 @@ FAR int shim_walk(struct walk *w)
 	struct rule r;
 	u64 cfa, fp = w->fp, ra, lr = w->lr;
 	u32 leaf = w->leaf;
-	rule_at(w->exact ? w->pc : w->pc - 1, &r);
+	rule_at(w->exact ? w->pc : w->pc - 1, w->pc, &r);
 	w->leaf = 0;
 	w->exact = 0;
 	switch (r.kind) {

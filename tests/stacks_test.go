@@ -61,10 +61,10 @@ func gcc(t *testing.T, out string, args ...string) string {
 	return bin
 }
 
-// TestStacksChains: the stacks are the chains of callers that the program has, however it was compiled.
-func TestStacksChains(t *testing.T) {
+// chains are those of progs/chains.c, each to the call at its end.
+var chains = func() []string {
 	plain := func(n int) string { return strings.Repeat("c_plain;", n) + "c_leaf;usleep" }
-	chains := []string{
+	return []string{
 		"main;" + plain(3),
 		"main;c_variable;c_leaf;usleep",
 		"main;c_aligned;c_leaf;usleep",
@@ -77,6 +77,35 @@ func TestStacksChains(t *testing.T) {
 		"main;c_holds;c_leaf;usleep",
 		plain(cabi.FramesMax), // callers of c_leaf, which the event names
 	}
+}()
+
+// checkChains looks for each of them in a trace of the program.
+func checkChains(t *testing.T, what, path string) {
+	t.Helper()
+	got := map[string]bool{}
+	coroutine := false
+	for s := range folded(t, path, "--type", "sleep,lock_wait") {
+		s = strings.TrimSuffix(strings.TrimSuffix(s, ";[sleep]"), ";[lock_wait]")
+		got[strings.Join(chainOf(s, regexp.MustCompile(`^(c_|main$)`)), ";")] = true
+		coroutine = coroutine || strings.HasSuffix(s, "c_coroutine;c_leaf;usleep")
+	}
+	for _, c := range chains {
+		if !got[c] {
+			t.Errorf("%s: no stack is %s", what, c)
+		}
+	}
+	if !coroutine {
+		t.Errorf("%s: no stack has the coroutine", what)
+	}
+	if t.Failed() {
+		for s := range got {
+			t.Log(s)
+		}
+	}
+}
+
+// TestStacksChains: the stacks are the chains of callers that the program has, however it was compiled.
+func TestStacksChains(t *testing.T) {
 	for _, flags := range []string{
 		"-O2 -fomit-frame-pointer",
 		"-O2 -fno-omit-frame-pointer",
@@ -88,28 +117,22 @@ func TestStacksChains(t *testing.T) {
 		if run.Status != "exit status 0" || run.Stdout != "done\n" {
 			t.Fatalf("%s: %s: %s%s", flags, run.Status, run.Stdout, run.Stderr)
 		}
-		got := map[string]bool{}
-		coroutine := false
-		for s := range folded(t, run.Trace, "--type", "sleep,lock_wait") {
-			s = strings.TrimSuffix(strings.TrimSuffix(s, ";[sleep]"), ";[lock_wait]")
-			got[strings.Join(chainOf(s, regexp.MustCompile(`^(c_|main$)`)), ";")] = true
-			coroutine = coroutine || strings.HasSuffix(s, "c_coroutine;c_leaf;usleep")
-		}
-		for _, c := range chains {
-			if !got[c] {
-				t.Errorf("%s: no stack is %s", flags, c)
-			}
-		}
-		if !coroutine {
-			t.Errorf("%s: no stack has the coroutine", flags)
-		}
-		if t.Failed() {
-			for s := range got {
-				t.Log(s)
-			}
-			return
-		}
+		checkChains(t, flags, run.Trace)
 	}
+}
+
+// TestStacksArm64: the same of the clouds' other CPU, under emulation.
+func TestStacksArm64(t *testing.T) {
+	bin, path := filepath.Join(t.TempDir(), "chains"), filepath.Join(t.TempDir(), "run.prophet")
+	cc := exec.Command("aarch64-linux-gnu-gcc", "-O2", "-fomit-frame-pointer", "-D_GNU_SOURCE", "-pthread", "-o", bin, filepath.Join(top, "tests/progs/chains.c"))
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v (are gcc-aarch64-linux-gnu and libc6-dev-arm64-cross installed?)\n%s", err, out)
+	}
+	run := Cmd{Argv: []string{"qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu", "-E", "LD_PRELOAD=" + built(t, "arm64/libprophet.so"), "-E", "PROPHET_TRACE=" + path, bin}}.Bare(t)
+	if run.Stdout != "done\n" {
+		t.Fatalf("%s: %s%s", run.Status, run.Stdout, run.Stderr)
+	}
+	checkChains(t, "arm64", path)
 }
 
 // TestStacksRate: no thread takes more than its rate, nor any at rate 0; a long wait has one in any case.
