@@ -15,19 +15,7 @@
 #define LOOKS 16
 #define EARLY 200 /* places: about as many are taken while a thread wakes up */
 #define OTHER 31 /* the bit of those that found no room */
-
-/* Wakes by itself now and then, to see that the world has stopped. */
-static int sleep_at(u32 *word, u32 was, u32 bits)
-{
-	struct timespec until;
-	sys(SYS_clock_gettime, CLOCK_MONOTONIC, &until);
-	until.tv_nsec += 100000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	return sys(SYS_futex, word, FUTEX_WAIT_BITSET, was, &until, 0, bits) == -ETIMEDOUT;
-}
+#define SLEEP_NS_MAX 2000000000ull
 
 /* Whether nobody calls who could go on: whoever takes a place calls right after it, unless it has to wait for a processor. */
 static int not_called(const u32 *word, u32 was)
@@ -50,36 +38,70 @@ static inline u64 wanted(u64 name, u64 place)
 	return (name * 0x9E3779B97F4A7C15ull ^ place) | 1ull << 63;
 }
 
-/* A place of the bucket's own for the waiter; OTHER when all are taken. */
-static u32 enter(struct replayturn *b, u64 want)
+/* Where a waiter sleeps: in the bucket of its object, or, when that is full, in one that its object and place choose, so
+ * that of very many that wait at one object few are woken for each place. */
+struct seat {
+	struct replayturn *home, *at;
+	u32 bit, other; /* other: home is full */
+};
+
+static inline struct replayturn *elsewhere(u64 want)
+{
+	return &shim_index_turns()[want * 0x9E3779B97F4A7C15ull >> 54];
+}
+
+static u32 take_bit(struct replayturn *b, u64 want)
 {
 	u32 i;
 	for (i = 0; i < PROPHET_TurnWaiters; i++) {
 		u64 none = 0;
 		if (!b->want[i] && __atomic_compare_exchange_n(&b->want[i], &none, want, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-			break;
+			return i;
 	}
-	if (i == PROPHET_TurnWaiters) {
-		i = OTHER;
+	return OTHER;
+}
+
+/* The count that who calls looks at first is the last. */
+static struct seat enter(struct replayturn *b, u64 want)
+{
+	struct seat s = {b, b, take_bit(b, want), 0};
+	if (s.bit == OTHER) {
+		s.at = elsewhere(want);
+		s.other = 1;
+		if (s.at != b)
+			s.bit = take_bit(s.at, want);
 		__atomic_add_fetch(&b->others, 1, __ATOMIC_SEQ_CST);
 	}
 	__atomic_add_fetch(&b->waiters, 1, __ATOMIC_SEQ_CST);
-	return i;
+	return s;
 }
 
-static void leave(struct replayturn *b, u32 i)
+static void leave(const struct seat *s)
 {
-	if (i == OTHER)
-		__atomic_sub_fetch(&b->others, 1, __ATOMIC_SEQ_CST);
-	else
-		__atomic_store_n(&b->want[i], 0, __ATOMIC_SEQ_CST);
-	__atomic_sub_fetch(&b->waiters, 1, __ATOMIC_SEQ_CST);
+	if (s->bit != OTHER)
+		__atomic_store_n(&s->at->want[s->bit], 0, __ATOMIC_SEQ_CST);
+	if (s->other)
+		__atomic_sub_fetch(&s->home->others, 1, __ATOMIC_SEQ_CST);
+	__atomic_sub_fetch(&s->home->waiters, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Wakes by itself now and then, to see that the world has stopped: the less often the more do so. */
+static int sleep_at(const struct seat *s, u32 was)
+{
+	u64 ns = 100000000ull * (1 + __atomic_load_n(&s->home->waiters, __ATOMIC_RELAXED) / 64);
+	struct timespec until;
+	sys(SYS_clock_gettime, CLOCK_MONOTONIC, &until);
+	ns = (u64)until.tv_nsec + (ns < SLEEP_NS_MAX ? ns : SLEEP_NS_MAX);
+	until.tv_sec += (time_t)(ns / 1000000000);
+	until.tv_nsec = (long)(ns % 1000000000);
+	return sys(SYS_futex, &s->at->word, FUTEX_WAIT_BITSET, was, &until, 0, 1u << s->bit) == -ETIMEDOUT;
 }
 
 void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_fn ready, const void *object)
 {
 	struct replaythread *th = t->re->th;
 	struct replayturn *b = shim_turn_bucket(name);
+	struct seat seat;
 	u64 away;
 	u32 i, was = th->state; /* one whose routine is over stays so */
 	for (;;) {
@@ -97,26 +119,26 @@ void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_
 		th->at = away;
 		__atomic_store_n(&th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
 		at = place > EARLY && away > EARLY && away < 1ull << 32 ? place - EARLY : place; /* that may be far from a first place */
-		i = enter(b, wanted(name, at));
+		seat = enter(b, wanted(name, at));
 		for (;;) {
-			u32 word = __atomic_load_n(&b->word, __ATOMIC_ACQUIRE), pause = __atomic_load_n(&shim_ctl.pause, __ATOMIC_ACQUIRE);
+			u32 word = __atomic_load_n(&seat.at->word, __ATOMIC_ACQUIRE), pause = __atomic_load_n(&shim_ctl.pause, __ATOMIC_ACQUIRE);
 			away = ready(object, x);
 			if (!away || (at != place && away <= EARLY))
 				break;
 			if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE)) {
-				leave(b, i);
+				leave(&seat);
 				shim_re_stop(t, PROPHET_TurnWaits);
 			}
 			if (unlikely(shim_re_detached())) {
-				leave(b, i);
+				leave(&seat);
 				__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);
 				return;
 			}
-			if (sleep_at(&b->word, word, 1u << i) && !ready(object, x) && not_called(&b->word, word) && !steered(pause))
+			if (sleep_at(&seat, word) && !ready(object, x) && not_called(&seat.at->word, word) && !steered(pause))
 				__atomic_add_fetch(&shim_index->missed, 1, __ATOMIC_RELAXED);
 			shim_park(); /* what calls us meanwhile is seen by looking */
 		}
-		leave(b, i);
+		leave(&seat);
 		__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);
 		if (!away)
 			break;
@@ -137,21 +159,37 @@ void shim_turn_next(u64 name, u64 place)
 		shim_turn_call(b, name, place);
 }
 
-void shim_turn_call(struct replayturn *b, u64 name, u64 place)
+/* Those of a bucket that wait for this. */
+static u32 called(const struct replayturn *b, u64 want)
 {
-	u64 want = wanted(name, place + 1);
-	u32 i, bits = __atomic_load_n(&b->others, __ATOMIC_RELAXED) ? 1u << OTHER : 0;
+	u32 i, bits = 0;
 	for (i = 0; i < PROPHET_TurnWaiters; i++)
 		if (__atomic_load_n(&b->want[i], __ATOMIC_RELAXED) == want)
 			bits |= 1u << i;
+	return bits;
+}
+
+void shim_turn_call(struct replayturn *b, u64 name, u64 place)
+{
+	u64 want = wanted(name, place + 1);
+	u32 bits = called(b, want);
 	if (bits)
 		wake(b, bits);
+	if (unlikely(__atomic_load_n(&b->others, __ATOMIC_RELAXED))) {
+		b = elsewhere(want);
+		wake(b, called(b, want) | 1u << OTHER);
+	}
 }
 
 void shim_turn_all(u64 name)
 {
 	struct replayturn *b = shim_turn_bucket(name);
+	u32 i;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (unlikely(__atomic_load_n(&b->waiters, __ATOMIC_RELAXED)))
-		wake(b, ~0u);
+	if (likely(!__atomic_load_n(&b->waiters, __ATOMIC_RELAXED)))
+		return;
+	wake(b, ~0u);
+	if (unlikely(__atomic_load_n(&b->others, __ATOMIC_RELAXED)))
+		for (i = 0; i < PROPHET_TurnBuckets; i++)
+			wake(&shim_index_turns()[i], ~0u);
 }

@@ -89,3 +89,17 @@ func TestReplayTorture(t *testing.T) {
 		t.Fatal("not all rows visited")
 	}
 }
+
+// Ten thousand threads are executed again, some hundreds of them alive at once, or all: in time that grows with their number
+// and not with its square, as it did when each place of a lock woke all that waited for one.
+func TestReplayCrowd(t *testing.T) {
+	bin := compile(t, filepath.Join(top, "tests", "replay", "crowd.c"))
+	for _, alive := range []string{"500", "10000"} {
+		cmd := Cmd{Argv: []string{bin, "10000", alive}}
+		rec := cmd.Recorded(t)
+		if rec.Status != "exit status 0" || !strings.HasPrefix(rec.Stdout, "10000 made, 10000 came, ") {
+			t.Fatalf("%s alive: %s: %q %s", alive, rec.Status, rec.Stdout, clip(rec.Stderr))
+		}
+		compare(t, "standard output", rec.Stdout, cmd.Reexecuted(t, rec).Stdout)
+	}
+}
