@@ -44,9 +44,10 @@ func walkCmd() *cobra.Command {
 }
 
 // fit searches the rate at which a walk of footprint makes the loop grow as wanted. Each line that is not in the cache costs
-// the same, so the growth is about linear in the rate: it takes one measurement, one to see, and one to correct.
+// the same, so the growth is about linear in the rate: it takes one measurement, one to see, and a few to correct. nil: none
+// was found.
 func fit(growth float64, company string) (*sense.Walk, error) {
-	const first, tries, near = 20.0, 3, 0.03
+	const first, tries, near = 20.0, 5, 0.02
 	bytes := footprint()
 	var best *sense.Walk
 	rate := first
@@ -59,14 +60,15 @@ func fit(growth float64, company string) (*sense.Walk, error) {
 		if err != nil {
 			return nil, err
 		}
-		if w := (&sense.Walk{Company: company, Bytes: b.Bytes, LinesPerUs: b.LinesPerUs, Growth: g}); best == nil || math.Abs(g-growth) < math.Abs(best.Growth-growth) {
+		// The nearest, if it is within half of what is wanted, or within what a measurement is sure of.
+		if w := (&sense.Walk{Company: company, Bytes: b.Bytes, LinesPerUs: b.LinesPerUs, Growth: g}); math.Abs(g-growth) <= max((growth-1)/2, 0.04) && (best == nil || math.Abs(g-growth) < math.Abs(best.Growth-growth)) {
 			best = w
 		}
 		if math.Abs(g-growth) < near*growth {
 			break
 		}
-		next := rate * 4 // the loop did not mind at all
-		if g > 1 {
+		next := rate * 2 // the loop did not mind at all
+		if g > 1.005 {
 			next = b.LinesPerUs * (growth - 1) / (g - 1)
 		}
 		// A rate that the machine cannot walk at is no better than the most that it can.

@@ -14,7 +14,7 @@ enum burn_company {
 	BURN_NEIGHBOUR, /* one, and burn_neighbour on another CPU, if there is one */
 };
 
-/* How much CPU time the loop takes in company, as a multiple of what it takes alone: the median of several of both in turn.
+/* How much CPU time the loop takes in company, as a multiple of what it takes alone: the least of several of both, in turn.
  * Takes about a second. 0, or an errno. */
 int burn_growth(const struct burn *b, enum burn_company c, double *growth);
 

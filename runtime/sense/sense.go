@@ -32,16 +32,18 @@ type Sense struct {
 	Alone     float64 `json:"alone_cpu_seconds"` // of the program, undisturbed: the median
 	OneCore   *Growth `json:"one_core,omitempty"`
 	Neighbour *Growth `json:"neighbour,omitempty"`
-	Walk      *Walk   `json:"walk,omitempty"` // nil: company costs the program nothing that could be measured
+	Walk      *Walk   `json:"walk,omitempty"` // nil: company costs the program nothing that could be measured, or no walk costs the same
 }
 
-// A Growth is by how much CPU time grows in company: the median over pairs of re-executions, and where 90 % of them lie.
+// A Growth is by how much CPU time grows in company. Other load on the machine only adds to a run's CPU time, so the least
+// of the runs in company is compared with the least of those alone; the pairs of neighbouring runs say how sure that is.
 type Growth struct {
 	Growth float64 `json:"growth"`
-	Low    float64 `json:"low"`
+	Median float64 `json:"median"` // of the pairs
+	Low    float64 `json:"low"`    // 90 % of the pairs lie between
 	High   float64 `json:"high"`
 	Pairs  int     `json:"pairs"`
-	above  float64 // four of five pairs lie above
+	most   float64 // three of five pairs lie above
 }
 
 // A Walk is what the issuing loop walks.
@@ -58,13 +60,18 @@ const (
 	Neighbour = "neighbour"
 )
 
-// NewGrowth sums up pairs, which it sorts: CPU time in company through that alone.
-func NewGrowth(pairs []float64) *Growth {
-	if len(pairs) == 0 {
+// NewGrowth sums up runs in company and alone, as many and in turn; nil when there are none.
+func NewGrowth(company, alone []float64) *Growth {
+	if len(company) == 0 || len(company) != len(alone) {
 		return nil
 	}
+	pairs := make([]float64, len(company))
+	for i := range pairs {
+		pairs[i] = company[i] / alone[i]
+	}
 	slices.Sort(pairs)
-	return &Growth{Growth: quantile(pairs, 0.5), Low: quantile(pairs, 0.05), High: quantile(pairs, 0.95), Pairs: len(pairs), above: quantile(pairs, 0.2)}
+	return &Growth{Growth: slices.Min(company) / slices.Min(alone), Median: quantile(pairs, 0.5), Low: quantile(pairs, 0.05), High: quantile(pairs, 0.95),
+		Pairs: len(pairs), most: quantile(pairs, 0.4)}
 }
 
 func quantile(v []float64, q float64) float64 {
@@ -79,8 +86,11 @@ func quantile(v []float64, q float64) float64 {
 // least is the growth below which a program counts as one that does not mind: what the noise of a good machine makes of none.
 const least = 1.02
 
-// Matters reports whether the growth is more than noise: it is two per cent, and four of five pairs have some.
-func (g *Growth) Matters() bool { return g != nil && g.Growth >= least && g.above > 1 }
+// Matters reports whether the growth is more than noise: the least runs and the median of the pairs say so, and three of
+// five pairs have some.
+func (g *Growth) Matters() bool {
+	return g != nil && min(g.Growth, g.Median) >= least && g.most > 1
+}
 
 // Parse reads the JSON, which may come from anywhere.
 func Parse(b []byte) (*Sense, error) {
@@ -96,7 +106,7 @@ func Parse(b []byte) (*Sense, error) {
 	}
 	good := func(v float64) bool { return v > 0 && v < 1e6 && !math.IsNaN(v) }
 	for _, g := range []*Growth{s.OneCore, s.Neighbour} {
-		if g != nil && !(good(g.Growth) && good(g.Low) && good(g.High)) {
+		if g != nil && !(good(g.Growth) && good(g.Median) && good(g.Low) && good(g.High)) {
 			return nil, fmt.Errorf("a sense with a growth of %g, %g to %g", g.Growth, g.Low, g.High)
 		}
 	}

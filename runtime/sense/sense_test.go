@@ -8,23 +8,26 @@ import (
 )
 
 func TestGrowth(t *testing.T) {
+	ones := []float64{1, 1, 1, 1, 1}
 	for _, c := range []struct {
-		pairs   []float64
-		median  float64
-		matters bool
+		company, alone []float64
+		growth         float64
+		matters        bool
 	}{
-		{[]float64{1.3, 1.2, 1.25, 1.22, 1.4}, 1.25, true},
-		{[]float64{1.0, 0.99, 1.01, 1.0, 1.02}, 1.0, false},
-		{[]float64{1.1, 0.9, 1.3, 0.95, 1.2}, 1.1, false}, // noise that happens to have a median above 1
-		{[]float64{1.015, 1.015, 1.016}, 1.015, false},
-		{[]float64{1.5}, 1.5, true},
+		{[]float64{1.3, 1.2, 1.25, 1.22, 1.4}, ones, 1.2, true},
+		{[]float64{1.0, 0.99, 1.01, 1.0, 1.02}, ones, 0.99, false},
+		{[]float64{1.1, 0.9, 1.3, 0.95, 1.2}, ones, 0.9, false},                            // noise with a median above 1
+		{[]float64{1.3, 1.2, 1.25, 1.9, 1.21}, []float64{1.4, 1, 1, 1.5, 1.02}, 1.2, true}, // noise in both
+		{[]float64{1.2, 1.2, 1.2}, []float64{1.3, 1.3, 1}, 1.2, false},                     // one run alone that was faster
+		{[]float64{1.015, 1.015, 1.016}, ones[:3], 1.015, false},
+		{[]float64{1.5}, ones[:1], 1.5, true},
 	} {
-		g := NewGrowth(c.pairs)
-		if g.Growth != c.median || g.Matters() != c.matters || g.Low > g.Growth || g.High < g.Growth {
-			t.Errorf("%v: %+v, matters %v", c.pairs, g, g.Matters())
+		g := NewGrowth(c.company, c.alone)
+		if g.Growth != c.growth || g.Matters() != c.matters || g.Low > g.Median || g.High < g.Median {
+			t.Errorf("%v: %+v, matters %v", c.company, g, g.Matters())
 		}
 	}
-	if g := NewGrowth(nil); g != nil || g.Matters() {
+	if g := NewGrowth(nil, nil); g != nil || g.Matters() {
 		t.Error("nothing grows")
 	}
 }
@@ -34,7 +37,7 @@ func TestLoad(t *testing.T) {
 	if s, err := Load(dir); s != nil || err != nil {
 		t.Error(s, err)
 	}
-	s := &Sense{Version: 1, CPUs: 2, OneCore: NewGrowth([]float64{1.2}), Walk: &Walk{Company: OneCore, Bytes: 2 << 20, LinesPerUs: 20, Growth: 1.21}}
+	s := &Sense{Version: 1, CPUs: 2, OneCore: NewGrowth([]float64{1.2}, []float64{1}), Walk: &Walk{Company: OneCore, Bytes: 2 << 20, LinesPerUs: 20, Growth: 1.21}}
 	b, _ := s.JSON()
 	path := filepath.Join(dir, FileName)
 	if err := os.WriteFile(path, b, 0o600); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -103,12 +104,15 @@ func saySense(s *sense.Sense) {
 		*sense.Growth
 	}{{"one core", s.OneCore}, {"neighbour", s.Neighbour}} {
 		if g.Growth != nil {
-			fmt.Printf("%-10s %.3f times that, %.3f to %.3f in %s\n", g.name, g.Growth.Growth, g.Low, g.High, plural(g.Pairs, "pair"))
+			fmt.Printf("%-10s %.3f times that; a median of %.3f in %s, %.3f to %.3f\n", g.name, g.Growth.Growth, g.Median, plural(g.Pairs, "pair"), g.Low, g.High)
 		}
 	}
-	if w := s.Walk; w != nil {
+	switch w := s.Walk; {
+	case w != nil:
 		fmt.Printf("loop       walks %s at %.1f lines of 64 bytes a microsecond: %.3f times\n", bytesText(int64(w.Bytes)), w.LinesPerUs, w.Growth)
-	} else {
+	case s.OneCore.Matters() || s.OneCore == nil && s.Neighbour.Matters():
+		fmt.Println("loop       walks no memory: no walk was found that minds as much. Is something else running?")
+	default:
 		fmt.Println("loop       walks no memory: the program minds less than can be measured")
 	}
 }
@@ -138,15 +142,8 @@ func senseTrace(ctx context.Context, path string, argv []string, threads, pairs 
 			progress(done, all)
 		}
 	}
-	growth := func(kind string) *sense.Growth {
-		var ratios []float64
-		for i, ns := range used[kind] {
-			ratios = append(ratios, ns/used["alone"][i])
-		}
-		return sense.NewGrowth(ratios)
-	}
-	s.Neighbour, s.OneCore = growth(sense.Neighbour), growth(sense.OneCore)
-	s.Alone = sense.NewGrowth(used["alone"]).Growth / 1e9
+	s.Neighbour, s.OneCore = sense.NewGrowth(used[sense.Neighbour], used["alone"]), sense.NewGrowth(used[sense.OneCore], used["alone"])
+	s.Alone = slices.Min(used["alone"]) / 1e9
 	// Threads that share a core are what predictions meet; where that cannot be tried, the neighbour stands for it.
 	company, g := sense.OneCore, s.OneCore
 	if g == nil {
@@ -157,8 +154,7 @@ func senseTrace(ctx context.Context, path string, argv []string, threads, pairs 
 		if err != nil {
 			return nil, fmt.Errorf("fitting the loop: %w", err)
 		}
-		s.Walk = &sense.Walk{}
-		if err := json.Unmarshal(out, s.Walk); err != nil {
+		if err := json.Unmarshal(out, &s.Walk); err != nil { // null: none
 			return nil, fmt.Errorf("fitting the loop: %w", err)
 		}
 	}
