@@ -171,6 +171,7 @@ int main() { std::vector<int> v(10, 4); int s = 0; for (int x : v) s += x; retur
 perl -e 'use threads; use threads::shared; my $n :shared = 0; my @t = map { threads->create(sub { for (1..200) { lock($n); $n++ } return $_[0] * 2 }, $_) } 1..6; print join(",", map { $_->join } @t), " $n\n"; my $o = qx(echo sub; exit 2); print $o, $? >> 8, "\n"; open(my $p, "-|", "seq 3") or die; print while <$p>; close $p; my $pid = fork; if (!$pid) { exec "sh", "-c", "exit 7" } waitpid $pid, 0; print $? >> 8, "\n"; local $SIG{ALRM} = sub { die "alarm\n" }; eval { alarm 1; select(undef, undef, undef, 3); }; print $@; pipe(R, W); print W "x\n"; close W; print <R>; die "end\n"'; echo $?
 `},
 	{name: "memcached", needs: "memcached python3", user: true, script: `
+: # what follows cd's && is a shell of its own, and that would be killed
 memcached -p $PORT -l 127.0.0.1 -U 0 -t 4 & pid=$!
 python3 - <<'P'
 import socket, threading, os, time
