@@ -34,7 +34,7 @@ type Prog struct {
 	JumpsAt   uint64
 	RowsAt    uint64
 	Size      uint64 // of the whole file
-	Sum       uint64 // xxhash64 of all after the head
+	Sum       uint64 // xxhash64 of all but itself
 }
 
 // ProgProc is a process: one of the kernel's, whatever programs it becomes by exec.
@@ -93,6 +93,7 @@ const (
 	PredQueue   = 1 // the nth to pass needs n <= Start + Unit*releases
 	PredBarrier = 2 // of each Unit arrivals the last releases and the others wait for it
 	PredRows    = 3 // the nth to arrive needs as many releases as Rows says
+	PredEnds    = 5 // each release, by a thread that ends, lets one pass, who goes on with what home did after that one (Rows)
 	PredKeyed   = 4 // the nth to arrive needs the release of the key nth+Start
 )
 

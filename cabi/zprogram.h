@@ -12,6 +12,7 @@
 #define PROPHET_PredQueue 1
 #define PROPHET_PredBarrier 2
 #define PROPHET_PredRows 3
+#define PROPHET_PredEnds 5
 #define PROPHET_PredKeyed 4
 #define PROPHET_FileExists 1
 #define PROPHET_FileDir 2

@@ -118,12 +118,12 @@ static const char *check_pred(const struct progpred *p)
 		return "a predicate without its objects";
 	if (p->kind != PROPHET_PredKeyed && p->rows && (p->first > h->rows || p->rows > h->rows - p->first))
 		return "a predicate outside of its table";
-	for (u32 i = 0; p->kind == PROPHET_PredQueue && i < p->rows; i++)
+	for (u32 i = 0; (p->kind == PROPHET_PredQueue || p->kind == PROPHET_PredEnds) && i < p->rows; i++)
 		if (run.rows[p->first + i].value >= h->ops)
 			return "a predicate that leads out of its table";
 	if (p->kind == PROPHET_PredKeyed && (p->first > h->keys || p->rows > h->keys - p->first))
 		return "a predicate outside of its table";
-	if (p->kind < PROPHET_PredQueue || p->kind > PROPHET_PredKeyed || (p->kind != PROPHET_PredRows && !p->unit))
+	if (p->kind < PROPHET_PredQueue || p->kind > PROPHET_PredEnds || (p->kind != PROPHET_PredRows && !p->unit))
 		return "a predicate of an unknown kind";
 	if ((u64)p->roles + p->wait + p->last > h->bodies)
 		return "a predicate with unknown sections";

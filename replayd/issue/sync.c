@@ -118,6 +118,8 @@ static bool enough(const struct progpred *p, const struct pred *q, u64 arrival)
 	switch (p->kind) {
 	case PROPHET_PredQueue:
 		return (i64)q->passed < p->start + (i64)(q->released * p->unit);
+	case PROPHET_PredEnds:
+		return q->passed < q->released;
 	case PROPHET_PredBarrier:
 		return q->released > arrival / p->unit;
 	case PROPHET_PredKeyed: {
@@ -130,16 +132,15 @@ static bool enough(const struct progpred *p, const struct pred *q, u64 arrival)
 }
 
 /*
- * What follows when the nth passes: what was done at home with what it takes. That is what the release gave whose turn it is, in
- * the order of releases here; what was there from the start comes first.
+ * What follows when the nth passes: what was done at home with what it takes. Of a queue that is the nth thing; of threads that
+ * end, the one whose release it is.
  */
 static u64 taken_up(const struct progpred *p, u64 nth, const struct progop *op)
 {
-	i64 which = (i64)nth - p->start;
-	i64 item = which < 0 || which >= p->rows ? (i64)nth : (i64)run.items[p->first + (u64)which] - 1 + p->start;
-	if (item < 0 || item >= p->rows || !run.rows[p->first + (u64)item].value)
+	u64 item = p->kind == PROPHET_PredEnds && nth < p->rows ? run.items[p->first + nth] - 1 : nth;
+	if (item >= p->rows || !run.rows[p->first + item].value)
 		return (u64)(op - run.ops) + 1;
-	return run.rows[p->first + (u64)item].value;
+	return run.rows[p->first + item].value;
 }
 
 /* wait_for waits, with the predicate's mutex held, until it may pass, or its time is over. */
@@ -169,7 +170,7 @@ static void wait_for(struct self *s, const struct progop *op)
 	q->waiting--;
 	s->came = n + 1;
 	if (!err) {
-		if (p->kind == PROPHET_PredQueue && p->rows)
+		if ((p->kind == PROPHET_PredQueue || p->kind == PROPHET_PredEnds) && p->rows)
 			s->next = taken_up(p, q->passed, op);
 		q->passed++;
 	}
@@ -183,9 +184,13 @@ static void release(struct self *s, struct object *c, const struct progop *op)
 		const struct progpred *p = &run.preds[i - 1];
 		if ((p->own == PROPHET_OwnSection && s->came == i) || (p->own == PROPHET_OwnThread && s->n == p->lone))
 			continue;
-		u64 n = run.pred[i - 1].released++;
-		if (p->kind == PROPHET_PredQueue && n < p->rows)
-			run.items[p->first + n] = op->want > 0 && op->want <= p->rows ? (u32)op->want : (u32)n + 1;
+		struct pred *q = &run.pred[i - 1];
+		if (p->kind == PROPHET_PredEnds) {
+			if (op->want > 0 && op->want <= p->rows && q->released < p->rows)
+				run.items[p->first + q->released++] = (u32)op->want;
+			continue;
+		}
+		q->released++;
 		if (p->kind == PROPHET_PredKeyed && op->b > 0 && op->b <= p->rows)
 			run.keys[p->first + (u64)op->b - 1] = 1;
 	}

@@ -636,16 +636,17 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
 	if pred.Kind == cabi.PredQueue {
 		// What is taken decides what is done with it: whoever takes the nth goes on as who took it at home.
 		if n := p.turns(); n > 0 {
-			n = max(n, int64(len(p.places))) + max(pred.Start, -pred.Start)
-			pred.First, pred.Rows = uint64(len(l.rows)), uint32(n)
-			l.rows = append(l.rows, make([]cabi.ProgRow, n)...)
 			if p.ends() {
+				pred.Kind = cabi.PredEnds
 				for _, r := range p.cond.releases {
-					if i, ok := slices.BinarySearch(p.places, r.pos); ok {
-						l.order[r.at] = int64(i)
+					if i, ok := slices.BinarySearch(p.places, r.pos); ok && int64(i)+pred.Start >= 0 && int64(i)+pred.Start < n {
+						l.order[r.at] = int64(i) + pred.Start
 					}
 				}
+				pred.Start = 0
 			}
+			pred.First, pred.Rows = uint64(len(l.rows)), uint32(n)
+			l.rows = append(l.rows, make([]cabi.ProgRow, n)...)
 		}
 	}
 	// How long others than those that waited in vain would have waited is not recorded: as long as those.
@@ -668,7 +669,7 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
 		w := waitAt{pred: n, events: a.events, timeout: limit, site: p.site, choice: limit > 0, late: a.late}
 		if a.late {
 			w.timeout = max(a.ns, 1)
-		} else if pred.Kind == cabi.PredQueue && pred.Rows > 0 {
+		} else if pred.Kind != cabi.PredRows && pred.Kind != cabi.PredKeyed && pred.Rows > 0 {
 			w.row = int64(pred.First) + a.turn
 		}
 		l.at[place{a.x.stream, a.at}] = w

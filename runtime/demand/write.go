@@ -211,7 +211,7 @@ func (c *compiler) write(f *os.File) error {
 			return err
 		}
 	}
-	sum, err := sumFrom(f, int64(headSize))
+	sum, err := sumOf(f, head)
 	if err != nil {
 		return err
 	}
@@ -222,12 +222,16 @@ func (c *compiler) write(f *os.File) error {
 	return binary.Write(f, binary.LittleEndian, &head)
 }
 
-// sumFrom is the checksum of all after the head.
-func sumFrom(f *os.File, from int64) (uint64, error) {
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
+// sumOf is the checksum of a head, but for its sum, and of all after it.
+func sumOf(f *os.File, head cabi.Prog) (uint64, error) {
+	head.Sum = 0
+	h := xxhash.New()
+	if err := binary.Write(h, binary.LittleEndian, &head); err != nil {
 		return 0, err
 	}
-	h := xxhash.New()
+	if _, err := f.Seek(int64(binary.Size(head)), io.SeekStart); err != nil {
+		return 0, err
+	}
 	if _, err := io.CopyBuffer(h, f, make([]byte, 1<<20)); err != nil {
 		return 0, err
 	}
@@ -248,7 +252,7 @@ func Verify(path string) error {
 	if h.Version != cabi.ProgVersion {
 		return fmt.Errorf("%s was compiled by another version of Prophet", path)
 	}
-	sum, err := sumFrom(f, int64(binary.Size(h)))
+	sum, err := sumOf(f, h)
 	if err != nil {
 		return err
 	}
