@@ -180,8 +180,6 @@ func (h *histogram) median() int64 {
 	return 0
 }
 
-func (c *compiler) ns(ticks uint64) int64 { return c.t.Clock.Since(ticks) }
-
 // tree finds the processes and threads, and who made whom.
 func (c *compiler) tree() {
 	c.byUID, c.byFork, c.byMake = map[uint32]*thread{}, map[forkKey]*group{}, map[forkKey]*thread{}

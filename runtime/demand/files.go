@@ -127,8 +127,6 @@ const (
 	modeDir  = 0o040000
 	modeChar = 0o020000
 	modeFile = 0o100000
-
-	atCwd = -100
 )
 
 // fopenFlags are those of open that a mode of fopen stands for.

@@ -106,7 +106,6 @@ type threadAt struct {
 	file  uint32     // that it was about
 	some  bool
 	stat  bool
-	fork  *group // forked, and not yet told who the child is
 	held  []trace.Object
 	queue []uint32 // files of its events with names, for the second reading
 	sect  []*section
