@@ -58,6 +58,11 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 				if err != nil {
 					return err
 				}
+				if q.Log {
+					if r.Parts, err = issue.Parts(q.Program, r); err != nil {
+						return err
+					}
+				}
 				if asJSON {
 					if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
 						return err
@@ -65,6 +70,9 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 					continue
 				}
 				fmt.Printf("%.6f s; %d operations, %d other ways, %d unknown\n", r.Wall.Seconds(), r.Done, r.Other, r.Unknown)
+				for _, p := range r.Parts {
+					fmt.Printf("  thread %-6d %-6s %.6f s\n", p.UID, p.Class, p.Seconds)
+				}
 			}
 			return nil
 		},
@@ -78,6 +86,7 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 	c.Flags().StringVar(&keep, "keep", "", "keep the compiled trace in this `file`")
 	c.Flags().Uint64Var(&q.Walk, "walk", 0, "memory in `bytes` that the loop of each thread walks (prophet sense)")
 	c.Flags().Float64Var(&q.Lines, "lines", 0, "lines of 64 bytes of it that it walks a microsecond")
+	c.Flags().BoolVar(&q.Log, "parts", false, "say where each thread's time went")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a time")
 	return c
 }

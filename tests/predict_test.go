@@ -38,6 +38,10 @@ type issuedHere struct {
 	Other   uint64        `json:"other_ways"`
 	Unknown uint64        `json:"unknown_ways"`
 	Forced  uint64        `json:"forced_waits"`
+	Parts   []struct {
+		Class   string  `json:"class"`
+		Seconds float64 `json:"seconds"`
+	} `json:"parts"`
 }
 
 // issueHere issues what was recorded on this machine; nothing may be left of it.
@@ -141,6 +145,28 @@ func TestIssueTime(t *testing.T) {
 	t.Logf("on all processors %v, on one %v", two, one)
 	if one < two {
 		t.Errorf("two threads took %v on all processors and %v on one", two, one)
+	}
+}
+
+// The parts of a thread's time are its whole time, and a sleep's is sleep.
+func TestIssueParts(t *testing.T) {
+	rec := Cmd{Argv: []string{"sleep", "0.3"}}.Recorded(t)
+	r := issueHere(t, rec.Trace, "--parts")
+	sum, by := 0.0, map[string]float64{}
+	for _, p := range r.Parts {
+		by[p.Class] += p.Seconds
+		sum += p.Seconds
+	}
+	if by["sleep"] < 0.29 || sum > r.Wall.Seconds()*1.05 || sum < r.Wall.Seconds()*0.7 {
+		t.Errorf("of %v: %v", r.Wall, by)
+	}
+	if r := issueHere(t, rec.Trace); len(r.Parts) > 0 {
+		t.Errorf("unasked: %v", r.Parts)
+	}
+	cpu := exec.Command("awk", "BEGIN{for(i=0;i<3000000;i++)s+=i}").Args
+	r = issueHere(t, Cmd{Argv: cpu}.Recorded(t).Trace, "--parts")
+	if len(r.Parts) == 0 || r.Parts[0].Class != "cpu" || r.Parts[0].Seconds < r.Wall.Seconds()/2 {
+		t.Errorf("of %v of computing: %v", r.Wall, r.Parts)
 	}
 }
 

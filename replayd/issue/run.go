@@ -44,6 +44,7 @@ type Result struct {
 	Cut     uint64                  `json:"-"`
 	Threads []cabi.ProgResultThread `json:"-"`
 	Logs    [][]cabi.ProgLog        `json:"-"`
+	Parts   []Part                  `json:"parts,omitempty"` // the longest first
 }
 
 // Errors of an issue.

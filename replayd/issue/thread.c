@@ -197,6 +197,14 @@ void threads_begin(void)
 	memory_begin();
 }
 
+/* Where a thread begins and ends, so that the CPU time beside its first and last operation is in the log. */
+static void log_moment(struct self *s, u64 at)
+{
+	u64 now = ticks();
+	if (s->logged < s->room)
+		s->log[s->logged++] = (struct proglog){now, now, at, 0, 0};
+}
+
 void run_thread(u32 n)
 {
 	const struct progthread *t = &run.threads[n];
@@ -207,6 +215,7 @@ void run_thread(u32 n)
 	if (burn_thread_start(s->burn, &run.burn))
 		fail(ENOMEM, "memory to walk");
 	atomic_store(&s->state->tid, 1);
+	log_moment(s, at);
 	for (;;) {
 		const struct progop *op = s->op = &run.ops[at];
 		if (op->cpu) {
@@ -218,9 +227,12 @@ void run_thread(u32 n)
 		atomic_store_explicit(&s->state->code, op->code, memory_order_relaxed);
 		atomic_store_explicit(&s->state->at, at, memory_order_relaxed);
 		u64 begin = ticks();
-		if (op->code == PROPHET_OpEnd || op->code == PROPHET_OpReturn)
+		if (op->code == PROPHET_OpEnd || op->code == PROPHET_OpReturn) {
+			log_moment(s, at);
 			break;
+		}
 		if (op->code == PROPHET_OpExit) {
+			log_moment(s, at);
 			burn_thread_end(s->burn, &run.burn);
 			end_process(s);
 		}
