@@ -254,5 +254,5 @@ void shim_serial_next(struct ev *e)
 	if (shim_ctl.chaos && shim_chaos(e->t))
 		e->note |= PROPHET_NoteDelayed;
 	e->token = shim_serial_take(0);
-	e->end = shim_ticks();
+	e->end = shim_ticks_after();
 }

@@ -73,7 +73,7 @@ void shim_end_special(struct ev *e)
 		e->t->slot->call = e->call; /* who dies before its turn was in it */
 		e->token = shim_serial_take(0);
 		e->t->slot->call = 0;
-		e->end = shim_ticks();
+		e->end = shim_ticks_after(); /* the token first */
 	}
 	if (unlikely(shim_paused()))
 		shim_park();
