@@ -1,6 +1,8 @@
 package demand
 
 import (
+	"slices"
+
 	"prophet/cabi"
 	"prophet/runtime/trace"
 )
@@ -88,6 +90,9 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 			return
 		}
 		p.Obj = th.n
+		if o.code == cabi.OpJoin {
+			e.early(th.n)
+		}
 	case cabi.OpFork, opSystem:
 		e.fork(stream, r, o, p, dur)
 		return
@@ -419,6 +424,20 @@ func (e *emitter) input(r *trace.Record) {
 		}
 		w.B = 0
 		e.ends = -1
+	}
+}
+
+// early lets a thread that joins another with a mutex held wait for it before it takes the mutex, too: at home it joined who had
+// come to its end, and who that is may be another one here, which needs the mutex for its end.
+func (e *emitter) early(joined uint32) {
+	if len(e.held) == 0 {
+		return
+	}
+	for i := len(e.window) - 1; i >= 0; i-- {
+		if w := &e.window[i]; w.Code == cabi.OpLock && w.Obj == e.held[0] {
+			e.window = slices.Insert(e.window, i, pending{ProgOp: cabi.ProgOp{Code: cabi.OpJoin, Obj: joined}})
+			return
+		}
 	}
 }
 
