@@ -18,8 +18,6 @@ type Prog struct {
 	Sites     uint32 // contexts, from 1
 	Listeners uint32 // sockets that threads of the run connect to
 	Keys      uint32 // of all PredKeyed together
-	Pad       uint32
-	Seconds   uint32 // of standing still after which the engine gives up
 	Ops       uint64
 	Jumps     uint64
 	Rows      uint64
@@ -160,7 +158,6 @@ const (
 const (
 	OpNop          = 0
 	OpEnd          = 1 // of a thread
-	OpReturn       = 2 // of a body
 	OpCPU          = 3 // A ns more
 	OpLock         = 4
 	OpUnlock       = 5
@@ -183,8 +180,6 @@ const (
 	OpSignal       = 22 // A 0: its predicates are released, 1: they were before; B the key, Want which release it was at home, each plus 1
 	OpBroadcast    = 23
 	OpRelease      = 24 // the predicates of a condition, before the unlock that follows; B and Want as of OpSignal
-	OpTimedout     = 25 // a wait that nobody ends: A ns, B mutex
-	OpReset        = 26 // A value: an object begins anew
 	OpCreate       = 27
 	OpJoin         = 28
 	OpFork         = 29
@@ -236,24 +231,22 @@ const (
 
 // ProgResult is the head of what the engine says in the end. A ProgResultThread for each thread follows, then their logs.
 type ProgResult struct {
-	Magic    uint64
-	Version  uint32
-	Threads  uint32
-	Begin    uint64 // ticks
-	End      uint64 // of the first process
-	Hz       uint64 // ticks a second
-	Nanos    uint64 // from begin to end
-	Status   uint32 // Result…
-	Failed   uint32 // errno
-	FailedOp uint32
-	Pad      uint32
+	Magic   uint64
+	Version uint32
+	Threads uint32
+	Begin   uint64 // ticks
+	End     uint64 // of the first process
+	Hz      uint64 // ticks a second
+	Nanos   uint64 // from begin to end
+	Status  uint32 // Result…
+	Failed  uint32 // errno
 }
 
 // How an issue ended.
 const (
 	ResultDone   = 0
 	ResultStuck  = 1 // nothing could move
-	ResultFailed = 2 // the engine could not do what it had to: Failed, FailedOp
+	ResultFailed = 2 // the engine could not do what it had to: errno Failed
 	ResultKilled = 3 // from outside
 )
 

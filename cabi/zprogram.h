@@ -27,7 +27,6 @@
 #define PROPHET_OpLast 8
 #define PROPHET_OpNop 0
 #define PROPHET_OpEnd 1
-#define PROPHET_OpReturn 2
 #define PROPHET_OpCPU 3
 #define PROPHET_OpLock 4
 #define PROPHET_OpUnlock 5
@@ -50,8 +49,6 @@
 #define PROPHET_OpSignal 22
 #define PROPHET_OpBroadcast 23
 #define PROPHET_OpRelease 24
-#define PROPHET_OpTimedout 25
-#define PROPHET_OpReset 26
 #define PROPHET_OpCreate 27
 #define PROPHET_OpJoin 28
 #define PROPHET_OpFork 29
@@ -120,8 +117,6 @@ struct prog {
 	uint32_t sites;
 	uint32_t listeners;
 	uint32_t keys;
-	uint32_t pad;
-	uint32_t seconds;
 	uint64_t ops;
 	uint64_t jumps;
 	uint64_t rows;
@@ -137,7 +132,7 @@ struct prog {
 	uint64_t size;
 	uint64_t sum;
 };
-_Static_assert(sizeof(struct prog) == 168, "prog");
+_Static_assert(sizeof(struct prog) == 160, "prog");
 _Static_assert(offsetof(struct prog, magic) == 0, "prog.Magic");
 _Static_assert(offsetof(struct prog, version) == 8, "prog.Version");
 _Static_assert(offsetof(struct prog, procs) == 12, "prog.Procs");
@@ -149,22 +144,20 @@ _Static_assert(offsetof(struct prog, bodies) == 32, "prog.Bodies");
 _Static_assert(offsetof(struct prog, sites) == 36, "prog.Sites");
 _Static_assert(offsetof(struct prog, listeners) == 40, "prog.Listeners");
 _Static_assert(offsetof(struct prog, keys) == 44, "prog.Keys");
-_Static_assert(offsetof(struct prog, pad) == 48, "prog.Pad");
-_Static_assert(offsetof(struct prog, seconds) == 52, "prog.Seconds");
-_Static_assert(offsetof(struct prog, ops) == 56, "prog.Ops");
-_Static_assert(offsetof(struct prog, jumps) == 64, "prog.Jumps");
-_Static_assert(offsetof(struct prog, rows) == 72, "prog.Rows");
-_Static_assert(offsetof(struct prog, procsat) == 80, "prog.ProcsAt");
-_Static_assert(offsetof(struct prog, threadsat) == 88, "prog.ThreadsAt");
-_Static_assert(offsetof(struct prog, objectsat) == 96, "prog.ObjectsAt");
-_Static_assert(offsetof(struct prog, predsat) == 104, "prog.PredsAt");
-_Static_assert(offsetof(struct prog, filesat) == 112, "prog.FilesAt");
-_Static_assert(offsetof(struct prog, bodiesat) == 120, "prog.BodiesAt");
-_Static_assert(offsetof(struct prog, opsat) == 128, "prog.OpsAt");
-_Static_assert(offsetof(struct prog, jumpsat) == 136, "prog.JumpsAt");
-_Static_assert(offsetof(struct prog, rowsat) == 144, "prog.RowsAt");
-_Static_assert(offsetof(struct prog, size) == 152, "prog.Size");
-_Static_assert(offsetof(struct prog, sum) == 160, "prog.Sum");
+_Static_assert(offsetof(struct prog, ops) == 48, "prog.Ops");
+_Static_assert(offsetof(struct prog, jumps) == 56, "prog.Jumps");
+_Static_assert(offsetof(struct prog, rows) == 64, "prog.Rows");
+_Static_assert(offsetof(struct prog, procsat) == 72, "prog.ProcsAt");
+_Static_assert(offsetof(struct prog, threadsat) == 80, "prog.ThreadsAt");
+_Static_assert(offsetof(struct prog, objectsat) == 88, "prog.ObjectsAt");
+_Static_assert(offsetof(struct prog, predsat) == 96, "prog.PredsAt");
+_Static_assert(offsetof(struct prog, filesat) == 104, "prog.FilesAt");
+_Static_assert(offsetof(struct prog, bodiesat) == 112, "prog.BodiesAt");
+_Static_assert(offsetof(struct prog, opsat) == 120, "prog.OpsAt");
+_Static_assert(offsetof(struct prog, jumpsat) == 128, "prog.JumpsAt");
+_Static_assert(offsetof(struct prog, rowsat) == 136, "prog.RowsAt");
+_Static_assert(offsetof(struct prog, size) == 144, "prog.Size");
+_Static_assert(offsetof(struct prog, sum) == 152, "prog.Sum");
 
 struct progproc {
 	uint32_t main;
@@ -294,10 +287,8 @@ struct progresult {
 	uint64_t nanos;
 	uint32_t status;
 	uint32_t failed;
-	uint32_t failedop;
-	uint32_t pad;
 };
-_Static_assert(sizeof(struct progresult) == 64, "progresult");
+_Static_assert(sizeof(struct progresult) == 56, "progresult");
 _Static_assert(offsetof(struct progresult, magic) == 0, "progresult.Magic");
 _Static_assert(offsetof(struct progresult, version) == 8, "progresult.Version");
 _Static_assert(offsetof(struct progresult, threads) == 12, "progresult.Threads");
@@ -307,8 +298,6 @@ _Static_assert(offsetof(struct progresult, hz) == 32, "progresult.Hz");
 _Static_assert(offsetof(struct progresult, nanos) == 40, "progresult.Nanos");
 _Static_assert(offsetof(struct progresult, status) == 48, "progresult.Status");
 _Static_assert(offsetof(struct progresult, failed) == 52, "progresult.Failed");
-_Static_assert(offsetof(struct progresult, failedop) == 56, "progresult.FailedOp");
-_Static_assert(offsetof(struct progresult, pad) == 60, "progresult.Pad");
 
 struct progresultthread {
 	uint64_t done;

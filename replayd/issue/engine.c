@@ -20,8 +20,6 @@
 
 struct run run;
 
-void threads_begin(void);
-
 enum { LOOK_NS = 10000000, STILL_LOOKS = 300, RELAX_MAX = 100000 };
 
 u64 now_ns(void)
@@ -32,12 +30,10 @@ u64 now_ns(void)
 }
 
 /* fail stops the run: the engine could not do what it had to. The first failure counts. */
-void fail(int err, const char *what)
+void fail(int err)
 {
 	u32 none = 0;
-	(void)what;
-	if (atomic_compare_exchange_strong(&run.shared->failed, &none, (u32)(err ? err : EIO)))
-		atomic_store(&run.shared->failed_op, 0);
+	atomic_compare_exchange_strong(&run.shared->failed, &none, (u32)(err ? err : EIO));
 	atomic_store(&run.shared->stop, 1);
 }
 
@@ -140,7 +136,7 @@ static u64 progress(bool *stuck)
 	for (u32 i = 0; i < run.head->threads; i++) {
 		struct state *s = &run.state[i];
 		sum += atomic_load_explicit(&s->done, memory_order_relaxed) + 1;
-		if (atomic_load_explicit(&s->tid, memory_order_relaxed) && !atomic_load_explicit(&s->over, memory_order_relaxed) &&
+		if (atomic_load_explicit(&s->begun, memory_order_relaxed) && !atomic_load_explicit(&s->over, memory_order_relaxed) &&
 		    !waiting(atomic_load_explicit(&s->code, memory_order_relaxed)))
 			*stuck = false;
 	}
@@ -290,12 +286,11 @@ int issue_main(int argc, char **argv)
 	for (int i = 0; i < 3; i++)
 		sigaction((int[]){SIGINT, SIGTERM, SIGHUP}[i], &a, NULL);
 	io_begin();
-	threads_begin();
+	memory_begin();
 	struct progresult r = {.magic = PROPHET_ResultMagic, .version = PROPHET_ProgVersion, .threads = run.head->threads};
 	if (io_prepare()) {
 		u64 t0 = ticks(), n0 = now_ns();
 		run.shared->begin = t0;
-		atomic_store(&run.shared->live, 1);
 		pid_t pid = fork();
 		if (!pid) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -307,7 +302,7 @@ int issue_main(int argc, char **argv)
 		}
 		atomic_store(&run.pids[0], pid);
 		if (pid < 0)
-			fail(errno, "the first process");
+			fail(errno);
 		else
 			r.status = watch();
 		u64 t1 = ticks(), n1 = now_ns();
@@ -321,7 +316,6 @@ int issue_main(int argc, char **argv)
 	r.failed = atomic_load(&run.shared->failed);
 	if (r.failed)
 		r.status = PROPHET_ResultFailed;
-	r.failedop = atomic_load(&run.shared->failed_op);
 	io_remove();
 	if (!report(argv[3], &r))
 		return complain(argv[3], strerror(errno));

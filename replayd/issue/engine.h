@@ -54,7 +54,7 @@ struct pred {
 struct state {
 	_Atomic u64 done; /* operations */
 	_Atomic u32 code; /* of the one it is in */
-	_Atomic u32 tid;
+	_Atomic u32 begun;
 	_Atomic u32 over; /* a futex: 1 when it has ended */
 	_Atomic u64 at; /* that operation */
 	u32 cut; /* operations that found no room in the log */
@@ -69,9 +69,7 @@ struct state {
 struct shared {
 	_Atomic u32 stop; /* all end at their next operation */
 	_Atomic u32 relax; /* waits end: grows */
-	_Atomic u32 failed; /* errno of what the engine could not do, and */
-	_Atomic u32 failed_op; /* the code of it */
-	_Atomic u32 live; /* processes */
+	_Atomic u32 failed; /* errno of what the engine could not do */
 	u64 begin; /* ticks */
 	_Atomic u64 end; /* of the first process */
 };
@@ -103,7 +101,6 @@ struct run {
 	struct burn burn;
 	struct burn_thread *burns;
 	int dir;
-	int loud; /* where lines for people go */
 	double scale; /* CPU demand */
 };
 
@@ -140,10 +137,9 @@ static inline u64 ticks(void)
 }
 
 u64 now_ns(void);
-void fail(int err, const char *what);
+void fail(int err);
 const char *check_program(struct run *r, u64 size);
 void run_thread(u32 n);
-void ways_init(void);
 u64 way_on(struct self *s, u64 at); /* the index to go on at after op `at` had another result than home */
 
 /* io.c */
@@ -159,6 +155,7 @@ void sync_issue(struct self *s, const struct progop *op);
 void sync_relax(void);
 
 /* thread.c */
-void memory_resident(u64 pages);
+void memory_begin(void);
+void sleep_for(i64 ns);
 
 #endif

@@ -10,7 +10,6 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine.h"
@@ -111,7 +110,7 @@ bool io_prepare(void)
 		io_file_name(i, name);
 		if (f->flags & PROPHET_FileDir) {
 			if (mkdirat(run.dir, name, 0700)) {
-				fail(errno, "a directory");
+				fail(errno);
 				return false;
 			}
 			continue;
@@ -125,7 +124,7 @@ bool io_prepare(void)
 		if (fd >= 0)
 			close(fd);
 		if (err) {
-			fail(err, "a file");
+			fail(err);
 			return false;
 		}
 	}
@@ -175,9 +174,8 @@ static i64 open_file(const struct progop *op)
 static void outside(struct self *s, const struct progop *op)
 {
 	if (op->b > OUTSIDE_NS) {
-		struct timespec t = {(op->b - SLEEP_MORE) / 1000000000, (op->b - SLEEP_MORE) % 1000000000};
 		s->state->outside += (u64)op->b;
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+		sleep_for(op->b - SLEEP_MORE);
 	} else if (op->b > 0) {
 		burn(&run.burn, s->burn, (u64)op->b);
 	}
@@ -254,7 +252,7 @@ static i64 transfer(int fd, const struct progop *op)
 static void no_space(const struct progop *op, i64 result)
 {
 	if ((result == -ENOSPC || result == -EDQUOT || result == -EIO) && result != op->want)
-		fail((int)-result, "writing where files are prepared");
+		fail((int)-result);
 }
 
 static i64 file_lock(int fd, const struct progop *op)
@@ -300,7 +298,7 @@ static void make_pipe(struct self *s, const struct progop *op)
 	int p[2];
 	int bad = op->code == PROPHET_OpPipe ? pipe2(p, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p);
 	if (bad) {
-		fail(errno, "a pipe");
+		fail(errno);
 		return;
 	}
 	set(op->obj, p[0], STREAM, false);

@@ -17,7 +17,7 @@ static double page_ns;
 static const u64 arena_bytes = 1ull << 38;
 
 /* memory_begin measures what a page costs when it is first touched, so that it is not paid twice: demand has it already. */
-static void memory_begin(void)
+void memory_begin(void)
 {
 	arena = mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (arena == MAP_FAILED) {
@@ -31,7 +31,7 @@ static void memory_begin(void)
 	madvise(arena, 1024 << 12, MADV_DONTNEED);
 }
 
-void memory_resident(u64 pages)
+static void memory_resident(u64 pages)
 {
 	u64 most = arena_bytes >> 12;
 	if (!arena)
@@ -62,7 +62,7 @@ static void create(struct self *s, const struct progop *op)
 	pthread_attr_destroy(&a);
 	s->result = -err;
 	if (err)
-		fail(err, "starting a thread");
+		fail(err);
 }
 
 /*
@@ -88,28 +88,23 @@ static void end_process(struct self *s)
 		atomic_store(&run.shared->end, ticks());
 	end_of(s->op->obj);
 	s->state->logged = s->logged;
-	atomic_fetch_sub(&run.shared->live, 1);
 	_exit(0);
 }
 
-static void fork_process(struct self *s, const struct progop *op)
+static void fork_process(const struct progop *op)
 {
-	atomic_fetch_add(&run.shared->live, 1);
 	pid_t pid = fork();
 	if (pid < 0) {
-		atomic_fetch_sub(&run.shared->live, 1);
-		fail(errno, "starting a process");
+		fail(errno);
 		return;
 	}
 	if (pid) {
 		atomic_store(&run.pids[op->obj], pid);
 		return;
 	}
-	u32 main = run.procs[op->obj].main;
-	run_thread(main);
+	run_thread(run.procs[op->obj].main);
 	/* Its main thread is over, others may go on. */
 	pthread_exit(NULL);
-	(void)s;
 }
 
 static void wait_process(struct self *s, const struct progop *op)
@@ -121,7 +116,7 @@ static void wait_process(struct self *s, const struct progop *op)
 	s->result = op->want;
 }
 
-static void sleep_for(i64 ns)
+void sleep_for(i64 ns)
 {
 	struct timespec t = {ns / 1000000000, ns % 1000000000};
 	if (ns > 0)
@@ -164,7 +159,7 @@ static void issue(struct self *s, const struct progop *op)
 		join(op);
 		break;
 	case PROPHET_OpFork:
-		fork_process(s, op);
+		fork_process(op);
 		break;
 	case PROPHET_OpWaitpid:
 		wait_process(s, op);
@@ -192,11 +187,6 @@ static void issue(struct self *s, const struct progop *op)
 	}
 }
 
-void threads_begin(void)
-{
-	memory_begin();
-}
-
 /* Where a thread begins and ends, so that the CPU time beside its first and last operation is in the log. */
 static void log_moment(struct self *s, u64 at)
 {
@@ -213,8 +203,8 @@ void run_thread(u32 n)
 	struct self *s = &me;
 	u64 at = t->first, away = 0;
 	if (burn_thread_start(s->burn, &run.burn))
-		fail(ENOMEM, "memory to walk");
-	atomic_store(&s->state->tid, 1);
+		fail(ENOMEM);
+	atomic_store(&s->state->begun, 1);
 	log_moment(s, at);
 	for (;;) {
 		const struct progop *op = s->op = &run.ops[at];
@@ -227,7 +217,7 @@ void run_thread(u32 n)
 		atomic_store_explicit(&s->state->code, op->code, memory_order_relaxed);
 		atomic_store_explicit(&s->state->at, at, memory_order_relaxed);
 		u64 begin = ticks();
-		if (op->code == PROPHET_OpEnd || op->code == PROPHET_OpReturn) {
+		if (op->code == PROPHET_OpEnd) {
 			log_moment(s, at);
 			break;
 		}

@@ -108,34 +108,29 @@ u64 way_on(struct self *s, u64 at)
 {
 	const struct progop *op = &run.ops[at];
 	i64 got = kind(s->result);
-	u64 was = s->hash;
-	s->hash = trail(was, op->site, got);
-	if (s->home) {
-		/* Away from its own way: back to it where what it could not do at last went as at home. */
-		if (op->site == s->home->site && got == kind(s->home->want)) {
-			u64 back = (u64)(s->home - run.ops) + 1;
-			s->home = NULL;
-			return back;
-		}
-		if (got == kind(op->want))
-			return at + 1;
+	u64 next = ~0ull;
+	/* Away from its own way: back to it where what it could not do at last went as at home. */
+	if (s->home && op->site == s->home->site && got == kind(s->home->want)) {
+		next = (u64)(s->home - run.ops) + 1;
+		s->home = NULL;
 	} else if (got == kind(op->want)) {
-		return at + 1;
-	}
-	u64 next = s->home ? ~0ull : ahead(at, got);
-	if (next != ~0ull) {
+		next = at + 1;
+	} else if (!s->home && (next = ahead(at, got)) != ~0ull) {
 		s->state->other++;
-		return next + 1;
+		next++;
 	}
-	s->hash = was;
-	const struct progjump *j = donor(s, op->site, got);
-	s->hash = trail(was, op->site, got);
-	if (!j) {
-		s->state->unknown++;
-		return at + 1;
+	if (next == ~0ull) {
+		const struct progjump *j = donor(s, op->site, got);
+		if (j) {
+			s->state->other++;
+			if (!s->home)
+				s->home = op;
+			next = j->at;
+		} else {
+			s->state->unknown++;
+			next = at + 1;
+		}
 	}
-	s->state->other++;
-	if (!s->home)
-		s->home = op;
-	return j->at;
+	s->hash = trail(s->hash, op->site, got);
+	return next;
 }

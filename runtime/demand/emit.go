@@ -139,10 +139,9 @@ func (e *emitter) gap(now uint64) {
 	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g})
 }
 
-func (e *emitter) put(p pending) *pending {
+func (e *emitter) put(p pending) {
 	e.gaps += p.gap
 	e.window = append(e.window, p)
-	return &e.window[len(e.window)-1]
 }
 
 // sample settles the demand since the last reading of the thread's CPU time.

@@ -77,7 +77,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		if e.loops.told[p.place] {
 			p.A = 1
 		}
-	case cabi.OpReset:
+	case opReset:
 		if r.Obj.None() || r.Row.Ret == trace.RetErr && r.Ret != 0 {
 			e.other(r, p, dur)
 			return
@@ -177,7 +177,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		}
 		p.Obj, p.A = uint32(r.F[0]), r.F[1]
 	case cabi.OpFlock:
-		p.Obj, p.A = fdArg(r, 2), r.F[0]
+		p.Obj, p.A = uint32(r.F[2]), r.F[0]
 	case cabi.OpFcntlLock:
 		e.fcntl(r, p, dur, fd)
 		return
@@ -253,9 +253,6 @@ func sleepTime(r *trace.Record, dur int64) int64 {
 	}
 	return ask
 }
-
-// fdArg is a descriptor that an event has as a number.
-func fdArg(r *trace.Record, i int) uint32 { return uint32(r.F[i]) }
 
 // fork makes a process, which may become another program at once.
 func (e *emitter) fork(stream *trace.Thread, r *trace.Record, o *op, p pending, dur int64) {
@@ -341,14 +338,14 @@ func (e *emitter) fcntl(r *trace.Record, p pending, dur int64, fd uint32) {
 			e.other(r, p, dur)
 			return
 		}
-		p.Obj, p.A, p.B = fdArg(r, 2), cmd<<8|kind, 0
+		p.Obj, p.A, p.B = uint32(r.F[2]), cmd<<8|kind, 0
 		e.put(p)
 		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore, A: r.F[1], B: 1}})
 		return
 	}
 	switch r.F[0] {
 	case fSetlk, fSetlkw, fOfdSetlk, fOfdSetlkw:
-		p.Obj, p.A = fdArg(r, 2), r.F[0]<<8
+		p.Obj, p.A = uint32(r.F[2]), r.F[0]<<8
 		e.lock = len(e.window)
 		e.put(p)
 		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore}})

@@ -17,6 +17,7 @@ type op struct {
 // What the compiler does with a call that is no operation of the engine's.
 const (
 	opCloseRange = 1000 + iota
+	opReset
 	opChdir
 	opExec
 	opSystem
@@ -34,7 +35,7 @@ var families = map[string]op{
 	"pthread_mutex_unlock mtx_unlock":                                             {code: cabi.OpUnlock},
 	"pthread_mutex_trylock mtx_trylock":                                           {code: cabi.OpTrylock, choice: true},
 	"pthread_mutex_timedlock pthread_mutex_clocklock mtx_timedlock":               {code: cabi.OpTimedlock, choice: true},
-	"pthread_mutex_init mtx_init pthread_barrier_init sem_init sem_open":          {code: cabi.OpReset},
+	"pthread_mutex_init mtx_init pthread_barrier_init sem_init sem_open":          {code: opReset},
 	"pthread_rwlock_rdlock pthread_rwlock_timedrdlock pthread_rwlock_clockrdlock": {code: cabi.OpRdlock},
 	"pthread_rwlock_wrlock pthread_rwlock_timedwrlock pthread_rwlock_clockwrlock": {code: cabi.OpWrlock},
 	"pthread_rwlock_tryrdlock":                                                    {code: cabi.OpTryrdlock, choice: true},
@@ -129,10 +130,7 @@ var opByCall = func() []*op {
 func plainName(n string) string {
 	n = strings.TrimPrefix(n, "__")
 	n = strings.TrimSuffix(n, "_chk")
-	if n == "pread64" || strings.HasSuffix(n, "64") {
-		n = strings.TrimSuffix(n, "64")
-	}
-	return n
+	return strings.TrimSuffix(n, "64")
 }
 
 func opOf(row *trace.Row) *op {
@@ -140,9 +138,4 @@ func opOf(row *trace.Row) *op {
 		return nil
 	}
 	return opByCall[row.ID]
-}
-
-// dupTo is the descriptor that a call of the dup family, or fcntl, made; -1: none.
-func dupTo(r *trace.Record) int64 {
-	return r.Ret
 }

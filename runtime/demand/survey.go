@@ -253,7 +253,7 @@ func (s *surveyor) event(th *thread, at *threadAt, r *trace.Record) {
 			}
 		}
 	case cabi.OpDup:
-		if to := dupTo(r); to >= 0 {
+		if to := r.Ret; to >= 0 {
 			if of != nil {
 				fds.fd[to] = of
 			} else {
@@ -276,7 +276,7 @@ func (s *surveyor) event(th *thread, at *threadAt, r *trace.Record) {
 				fds.cwd = fds.resolve(s.files, nil, name(r, o, 0))
 			}
 		}
-	case cabi.OpReset:
+	case opReset:
 		s.reset(th, r)
 	case opExec:
 		if r.Ret == 0 {

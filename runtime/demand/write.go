@@ -101,7 +101,7 @@ func Trail(hash uint64, site uint32, result int64) uint64 {
 // write makes the file: the head's room, the operations, then the tables.
 func (c *compiler) write(f *os.File) error {
 	w := &opWriter{f: f, b: bufio.NewWriterSize(f, 1<<20)}
-	head := cabi.Prog{Magic: cabi.ProgMagic, Version: cabi.ProgVersion, Seconds: 30}
+	head := cabi.Prog{Magic: cabi.ProgMagic, Version: cabi.ProgVersion}
 	headSize := binary.Size(head)
 	w.base = int64(headSize)
 	if _, err := w.b.Write(make([]byte, headSize)); err != nil {
