@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -119,14 +120,14 @@ func TestSerialTurns(t *testing.T) {
 func TestSerialBugs(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
-	c := Cmd{Argv: []string{bug(t, "spinflag")}, Options: "serial", Timeout: time.Minute}
 	spun := false
-	for range 10 { // the order in which the two threads begin is free
-		r := c.Recorded(t)
+	for seed := range 40 { // the order in which the two threads begin is free: chaos decides it, not how busy the machine is
+		r := Cmd{Argv: []string{bug(t, "spinflag")}, Options: fmt.Sprintf("serial,chaos=%d", seed+1), Timeout: time.Minute}.Recorded(t)
 		f := sound(t, r.Trace)
 		s := turnsOf(t, f)
 		if s.broken[cabi.TokenSpun] > 0 {
 			spun = true
+			t.Logf("seed %d", seed+1)
 			out, err := exec.Command(built(t, "prophet"), "info", r.Trace).Output()
 			if err != nil || !strings.Contains(string(out), "serial but for 1 pre-emption") {
 				t.Errorf("info: %v\n%s", err, out)

@@ -13,14 +13,14 @@
 // # Wait loops
 //
 // A condition wait is not issued as such. Which signal woke is not to be seen, and who never had to wait at home has
-// no event at all. So each loop around a wait becomes a predicate (waits.go): how many releases, by sections that
+// no event at all. So each loop around a wait becomes a predicate (predicates.go): how many releases, by sections that
 // signal, the nth to come needs. It is learnt from the order of the sections of its mutex at home.
 //
 // # Ways on
 //
 // An operation whose result decides what the program does next (a try, a timed wait, a file lock, whether a file
 // is there) has a context, its site. Where the engine gets another result than home did, it goes on as some thread went on
-// at that site after that result (ways.go).
+// at that site after that result (write.go).
 package demand
 
 import (
