@@ -13,6 +13,7 @@ import (
 
 	"prophet/replayd/issue"
 	"prophet/runtime/demand"
+	"prophet/runtime/issued"
 	"prophet/runtime/recovery"
 )
 
@@ -21,6 +22,7 @@ func issueCommand() *cobra.Command {
 	var (
 		path, keep string
 		asJSON     bool
+		parts      bool
 		q          issue.Request
 		times      int
 	)
@@ -37,29 +39,39 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 			}
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			if path != "" {
+			if times > 1 && q.Log != "" {
+				return &usageError{exitUsage, errors.New("--log is of one issue: not with --times")}
+			}
+			log := q.Log
+			if path != "" || parts {
 				dir, err := os.MkdirTemp("", "prophet-program-")
 				if err != nil {
 					return err
 				}
 				defer os.RemoveAll(dir)
-				q.Program = filepath.Join(dir, "program")
-				if keep != "" {
-					q.Program = keep
+				if log == "" && parts {
+					log = filepath.Join(dir, "log")
 				}
+				if path != "" && keep == "" {
+					keep = filepath.Join(dir, "program")
+				}
+			}
+			if path != "" {
+				q.Program = keep
 				if err := compile(path, q.Program); err != nil {
 					return err
 				}
 			} else if err := demand.Verify(q.Program); err != nil {
 				return err
 			}
+			q.Log = log
 			for range times {
 				r, err := issue.Run(ctx, q)
 				if err != nil {
 					return err
 				}
-				if q.Log {
-					if r.Parts, err = issue.Parts(q.Program, r); err != nil {
+				if parts {
+					if r.Parts, err = partsOf(q); err != nil {
 						return err
 					}
 				}
@@ -86,9 +98,20 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 	c.Flags().StringVar(&keep, "keep", "", "keep the compiled trace in this `file`")
 	c.Flags().Uint64Var(&q.Walk, "walk", 0, "memory in `bytes` that the loop of each thread walks (prophet sense)")
 	c.Flags().Float64Var(&q.Lines, "lines", 0, "lines of 64 bytes of it that it walks a microsecond")
-	c.Flags().BoolVar(&q.Log, "parts", false, "say where each thread's time went")
+	c.Flags().BoolVar(&parts, "parts", false, "say where each thread's time went")
+	c.Flags().StringVar(&q.Log, "log", "", "write what each operation came to into this `file`")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a time")
 	return c
+}
+
+// partsOf is where the time of the issue went whose log was just written.
+func partsOf(q issue.Request) ([]issue.Part, error) {
+	log, err := issued.Open(q.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	return issue.Parts(q.Program, log)
 }
 
 // compile compiles a trace into a file.

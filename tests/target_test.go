@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"prophet/cabi"
+	"prophet/runtime/demand"
+	"prophet/runtime/issued"
 	"prophet/runtime/target"
 )
 
@@ -45,12 +49,13 @@ func TestTarget(t *testing.T) {
 				t.Fatal(err)
 			}
 			back := filepath.Join(t.TempDir(), "x")
-			if err := far.Get(ctx, "x", back); err != nil {
+			if err := far.Get(ctx, "x", back, 1<<20); err != nil {
 				t.Fatal(err)
 			}
 			if b, _ := os.ReadFile(back); string(b) != "hello" {
 				t.Errorf("%q came back", b)
 			}
+			logged(t, far)
 			if err := far.Close(); err != nil {
 				t.Error(err)
 			}
@@ -58,5 +63,50 @@ func TestTarget(t *testing.T) {
 				t.Errorf("it left %v", list)
 			}
 		})
+	}
+}
+
+// logged issues a program there and brings its log home.
+func logged(t *testing.T, far *target.Target) {
+	t.Helper()
+	dir := t.TempDir()
+	program, back := filepath.Join(dir, "program"), filepath.Join(dir, "log")
+	if out, err := exec.Command(built(t, "replayd"), "issue", "--trace", recordedProgram(t, "barrier", "2", "20"), "--keep", program).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	f, err := os.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := far.Put(t.Context(), "program", f); err != nil {
+		t.Fatal(err)
+	}
+	r, err := far.Issue(t.Context(), target.Request{Args: []string{"--program", "program", "--dir", ".", "--log", "log"}}, nil)
+	if err != nil || r.Status != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := far.Get(t.Context(), "log", back, issued.LogMax); err != nil {
+		t.Fatal(err)
+	}
+	log, err := issued.Open(back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if sum, err := demand.Sum(program); err != nil || sum != log.Program {
+		t.Errorf("it is of %x, not %x: %v", log.Program, sum, err)
+	}
+	ops, last := 0, uint64(0)
+	for i := range log.Threads {
+		var op cabi.ProgLog
+		it := log.Iter(i)
+		for it.Next(&op) == nil {
+			ops++
+			last = max(last, op.End)
+		}
+	}
+	if len(log.Threads) != 3 || ops < 2*20*3 || log.Nanos == 0 || last < log.Begin || last > log.End {
+		t.Errorf("%d threads, %d operations, %+v", len(log.Threads), ops, log.Head)
 	}
 }

@@ -253,7 +253,7 @@ func (b *bench) everything() *target.Info {
 		b.Error(err)
 	}
 	to := b.TempDir()
-	b.must(b.Get(ctx, "out", filepath.Join(to, "tree")))
+	b.must(b.Get(ctx, "out", filepath.Join(to, "tree"), 1<<20))
 	got, err := os.ReadFile(filepath.Join(to, "tree/sub/file"))
 	if err != nil || len(got) != 600000 {
 		b.Errorf("%d bytes, %v", len(got), err)
@@ -261,20 +261,20 @@ func (b *bench) everything() *target.Info {
 	if _, err := os.Lstat(filepath.Join(to, "tree/link")); err == nil {
 		b.Error("a link came")
 	}
-	b.must(b.Get(ctx, "program", filepath.Join(to, "program")))
+	b.must(b.Get(ctx, "program", filepath.Join(to, "program"), 1<<20))
 	if got, _ := os.ReadFile(filepath.Join(to, "program")); !bytes.Equal(got, big) {
 		b.Error("the file came back as another")
 	}
 	for _, name := range []string{"../lock", "/etc/passwd", "out/link"} {
-		if err := b.Get(ctx, name, filepath.Join(to, "stolen")); err == nil {
+		if err := b.Get(ctx, name, filepath.Join(to, "stolen"), 1<<20); err == nil {
 			b.Errorf("%s came", name)
 		}
 	}
 	b.must(b.Clean(ctx))
-	if err := b.Get(ctx, "out", filepath.Join(to, "none")); !errors.Is(err, os.ErrNotExist) {
+	if err := b.Get(ctx, "out", filepath.Join(to, "none"), 1<<20); !errors.Is(err, os.ErrNotExist) {
 		b.Errorf("after cleaning: %v", err)
 	}
-	b.must(b.Get(ctx, "program", filepath.Join(to, "kept")))
+	b.must(b.Get(ctx, "program", filepath.Join(to, "kept"), 1<<20))
 	return info
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"prophet/cabi"
+	"prophet/runtime/issued"
 )
 
 // Part is the time that a thread of the engine spent in operations of one class, or between them.
@@ -45,8 +46,8 @@ func classOf(code uint16) string {
 	return "cpu"
 }
 
-// Parts sums the logs of an issue by thread and class. The program was verified; what is read of it is checked all the same.
-func Parts(program string, r *Result) ([]Part, error) {
+// Parts sums a log by thread and class. The program was verified; what is read of it is checked all the same.
+func Parts(program string, log *issued.Log) ([]Part, error) {
 	f, err := os.Open(program)
 	if err != nil {
 		return nil, err
@@ -65,8 +66,8 @@ func Parts(program string, r *Result) ([]Part, error) {
 		h.ThreadsAt > size || uint64(h.Threads) > (size-h.ThreadsAt)/each {
 		return nil, errors.New("a table of the compiled trace lies outside of it")
 	}
-	if len(r.Threads) != int(h.Threads) || len(r.Logs) != int(h.Threads) || r.Hz == 0 {
-		return nil, errors.New("the issue has no log of each thread")
+	if len(log.Threads) != int(h.Threads) || log.Program != h.Sum {
+		return nil, errors.New("the log is of another program")
 	}
 	threads := make([]cabi.ProgThread, h.Threads)
 	if err := binary.Read(io.NewSectionReader(f, int64(h.ThreadsAt), int64(uint64(h.Threads)*each)), binary.LittleEndian, threads); err != nil {
@@ -82,24 +83,29 @@ func Parts(program string, r *Result) ([]Part, error) {
 		codes[i] = binary.LittleEndian.Uint16(op[:])
 	}
 	var list []Part
-	for n, log := range r.Logs {
-		if len(log) == 0 {
-			continue
-		}
+	for n := range log.Threads {
 		sum := map[string]uint64{}
-		last := log[0].Begin
-		for _, l := range log {
+		var l cabi.ProgLog
+		it, last := log.Iter(n), uint64(0)
+		for {
+			err := it.Next(&l)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
 			if l.Op >= h.Ops || l.End < l.Begin {
 				return nil, fmt.Errorf("the engine's log of thread %d has an operation that is none", n)
 			}
-			if l.Begin > last {
+			if last != 0 && l.Begin > last {
 				sum["cpu"] += l.Begin - last
 			}
 			sum[classOf(codes[l.Op])] += l.End - l.Begin
 			last = l.End
 		}
 		for class, t := range sum {
-			list = append(list, Part{threads[n].UID, class, float64(t) / float64(r.Hz)})
+			list = append(list, Part{threads[n].UID, class, float64(t) / float64(log.Hz)})
 		}
 	}
 	slices.SortFunc(list, func(a, b Part) int {

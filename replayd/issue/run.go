@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"prophet/cabi"
+	"prophet/runtime/demand"
+	"prophet/runtime/issued"
 )
 
 // Request is what to issue and how.
@@ -26,25 +28,20 @@ type Request struct {
 	Scale   float64 // CPU demand here for one of the program's; 0: 1
 	Walk    uint64  // bytes of memory that each thread's loop walks
 	Lines   float64 // and how many lines of it a microsecond
-	Log     bool    // keep what each operation came to
+	Log     string  // where to write what each operation came to (runtime/issued); "": nowhere
 	CPUs    []int   // to run on; none: all
 }
 
 // Result is what came of an issue.
 type Result struct {
-	Status  uint32                  `json:"-"` // cabi.Result…
-	Wall    time.Duration           `json:"wall_ns"`
-	Hz      uint64                  `json:"ticks_hz"`
-	Begin   uint64                  `json:"-"`
-	Done    uint64                  `json:"operations"`
-	Other   uint64                  `json:"other_ways"`   // taken as another thread, or the same, was seen to
-	Unknown uint64                  `json:"unknown_ways"` // results that nobody had at home
-	Forced  uint64                  `json:"forced_waits"`
-	Outside time.Duration           `json:"outside_ns"`
-	Cut     uint64                  `json:"-"`
-	Threads []cabi.ProgResultThread `json:"-"`
-	Logs    [][]cabi.ProgLog        `json:"-"`
-	Parts   []Part                  `json:"parts,omitempty"` // the longest first
+	Wall    time.Duration `json:"wall_ns"`
+	Hz      uint64        `json:"ticks_hz"`
+	Done    uint64        `json:"operations"`
+	Other   uint64        `json:"other_ways"`   // taken as another thread, or the same, was seen to
+	Unknown uint64        `json:"unknown_ways"` // results that nobody had at home
+	Forced  uint64        `json:"forced_waits"`
+	Outside time.Duration `json:"outside_ns"`
+	Parts   []Part        `json:"parts,omitempty"` // the longest first
 }
 
 // Errors of an issue.
@@ -76,7 +73,7 @@ func Run(ctx context.Context, q Request) (*Result, error) {
 		scale = 1
 	}
 	logs := "0"
-	if q.Log {
+	if q.Log != "" {
 		logs = "1"
 	}
 	out := filepath.Join(work, "result")
@@ -115,15 +112,11 @@ func Run(ctx context.Context, q Request) (*Result, error) {
 		return nil, err
 	}
 	defer f.Close()
-	r, err := ReadResult(f)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return readResult(f, q)
 }
 
-// ReadResult reads what the engine wrote.
-func ReadResult(from io.Reader) (*Result, error) {
+// readResult reads what the engine wrote, and writes the log if one is wanted: also of an issue that did not come to its end.
+func readResult(from io.Reader, q Request) (*Result, error) {
 	b := bufio.NewReaderSize(io.LimitReader(from, resultMax), 1<<20)
 	var h cabi.ProgResult
 	if err := binary.Read(b, binary.LittleEndian, &h); err != nil {
@@ -132,47 +125,66 @@ func ReadResult(from io.Reader) (*Result, error) {
 	if h.Magic != cabi.ResultMagic || h.Version != cabi.ProgVersion || h.Threads > 1<<20 || h.Hz == 0 && h.Status == cabi.ResultDone {
 		return nil, errors.New("the engine's result is not one of this version's")
 	}
-	r := &Result{Status: h.Status, Wall: time.Duration(h.Nanos), Hz: h.Hz, Begin: h.Begin}
-	var total uint64
-	for range h.Threads {
-		var t cabi.ProgResultThread
-		if err := binary.Read(b, binary.LittleEndian, &t); err != nil {
-			return nil, fmt.Errorf("the engine's result: %w", err)
-		}
-		r.Threads = append(r.Threads, t)
+	r := &Result{Wall: time.Duration(h.Nanos), Hz: h.Hz}
+	threads := make([]cabi.ProgResultThread, h.Threads)
+	if err := binary.Read(b, binary.LittleEndian, threads); err != nil {
+		return nil, fmt.Errorf("the engine's result: %w", err)
+	}
+	for _, t := range threads {
 		r.Done += t.Done
 		r.Other += t.Other
 		r.Unknown += t.Unknown
 		r.Forced += t.Forced
-		r.Cut += t.Cut
 		r.Outside += time.Duration(t.Outside)
-		total += t.Logged
+	}
+	if q.Log != "" {
+		if err := writeLog(b, q, &h, threads); err != nil {
+			return nil, fmt.Errorf("the log of the issue: %w", err)
+		}
 	}
 	switch h.Status {
 	case cabi.ResultDone:
+		return r, nil
 	case cabi.ResultStuck:
 		return r, ErrStuck
 	case cabi.ResultKilled:
 		return r, ErrKilled
-	default:
-		return r, fmt.Errorf("issuing: %w", syscall.Errno(h.Failed))
 	}
-	if total > resultMax/40 {
-		return nil, errors.New("the engine's result is too long")
+	return r, fmt.Errorf("issuing: %w", syscall.Errno(h.Failed))
+}
+
+// writeLog makes a log of the engine's.
+func writeLog(from io.Reader, q Request, h *cabi.ProgResult, threads []cabi.ProgResultThread) error {
+	sum, err := demand.Sum(q.Program)
+	if err != nil {
+		return err
 	}
-	var rec [40]byte
-	le := binary.LittleEndian
-	for _, t := range r.Threads {
-		var log []cabi.ProgLog
-		for range t.Logged {
-			if _, err := io.ReadFull(b, rec[:]); err == io.EOF {
-				return r, nil // without logs
-			} else if err != nil {
-				return nil, fmt.Errorf("the engine's result: %w", err)
-			}
-			log = append(log, cabi.ProgLog{Begin: le.Uint64(rec[:]), End: le.Uint64(rec[8:]), Op: le.Uint64(rec[16:]), Seq: le.Uint64(rec[24:]), Result: int64(le.Uint64(rec[32:]))})
+	w, err := issued.Create(q.Log, issued.Head{Threads: h.Threads, Begin: h.Begin, End: h.End, Hz: h.Hz, Nanos: h.Nanos, Status: h.Status, Failed: h.Failed,
+		Program: sum})
+	if err != nil {
+		return err
+	}
+	for _, t := range threads {
+		if err = addLog(w, from, t); err != nil {
+			break
 		}
-		r.Logs = append(r.Logs, log)
 	}
-	return r, nil
+	return errors.Join(err, w.Close())
+}
+
+func addLog(w *issued.Writer, from io.Reader, t cabi.ProgResultThread) error {
+	if err := w.Thread(t); err != nil {
+		return err
+	}
+	le := binary.LittleEndian
+	for range t.Logged {
+		var rec [40]byte
+		if _, err := io.ReadFull(from, rec[:]); err != nil {
+			return err
+		}
+		if err := w.Add(cabi.ProgLog{Begin: le.Uint64(rec[:]), End: le.Uint64(rec[8:]), Op: le.Uint64(rec[16:]), Seq: le.Uint64(rec[24:]), Result: int64(le.Uint64(rec[32:]))}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -228,10 +228,12 @@ void run_thread(u32 n)
 		}
 		issue(s, op);
 		if (op->code != PROPHET_OpCPU) {
-			if (s->logged < s->room)
+			if (s->logged < s->room) {
 				s->log[s->logged++] = (struct proglog){begin, ticks(), at, s->seq, s->result};
-			else
+				s->state->logged = s->logged; /* others may end the process, or the run */
+			} else {
 				s->state->cut++;
+			}
 		}
 		atomic_store_explicit(&s->state->done, atomic_load_explicit(&s->state->done, memory_order_relaxed) + 1, memory_order_relaxed);
 		if (s->next != ~0ull) {

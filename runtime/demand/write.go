@@ -238,6 +238,28 @@ func sumOf(f *os.File, head cabi.Prog) (uint64, error) {
 	return h.Sum64(), nil
 }
 
+// head reads the head of a compiled program.
+func head(f *os.File) (h cabi.Prog, err error) {
+	if err := binary.Read(f, binary.LittleEndian, &h); err != nil || h.Magic != cabi.ProgMagic {
+		return h, fmt.Errorf("%s is not a compiled trace", f.Name())
+	}
+	if h.Version != cabi.ProgVersion {
+		return h, fmt.Errorf("%s was compiled by another version of Prophet", f.Name())
+	}
+	return h, nil
+}
+
+// Sum is the checksum that a compiled program says it has: by it a log says which one it is of.
+func Sum(path string) (uint64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	h, err := head(f)
+	return h.Sum, err
+}
+
 // Verify checks that a file is a compiled program of this version, and whole.
 func Verify(path string) error {
 	f, err := os.Open(path)
@@ -245,12 +267,9 @@ func Verify(path string) error {
 		return err
 	}
 	defer f.Close()
-	var h cabi.Prog
-	if err := binary.Read(f, binary.LittleEndian, &h); err != nil || h.Magic != cabi.ProgMagic {
-		return fmt.Errorf("%s is not a compiled trace", path)
-	}
-	if h.Version != cabi.ProgVersion {
-		return fmt.Errorf("%s was compiled by another version of Prophet", path)
+	h, err := head(f)
+	if err != nil {
+		return err
 	}
 	sum, err := sumOf(f, h)
 	if err != nil {

@@ -342,8 +342,8 @@ func (t *Target) Tell(ctx context.Context, line string) error {
 }
 
 // Get brings the file or the directory name, which an issue made in its working directory, here: as path, which must not be
-// there yet. When it fails nothing is left of it.
-func (t *Target) Get(ctx context.Context, name, path string) (err error) {
+// there yet. A file of more than most bytes is refused. When it fails nothing is left of it.
+func (t *Target) Get(ctx context.Context, name, path string, most int64) (err error) {
 	c, id, err := t.begin(Header{Op: OpGet, Name: name})
 	if err != nil {
 		return err
@@ -367,7 +367,7 @@ func (t *Target) Get(ctx context.Context, name, path string) (err error) {
 	if f.Tree {
 		err = untar(r, path)
 	} else {
-		err = save(r, path)
+		err = save(r, path, most)
 	}
 	if err != nil {
 		r.CloseWithError(err)

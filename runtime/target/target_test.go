@@ -36,6 +36,17 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A target may send as much as it likes; what is kept of it is bounded.
+func TestSave(t *testing.T) {
+	for n, good := range map[int]bool{0: true, 9: true, 10: true, 11: false, 5000: false} {
+		path := filepath.Join(t.TempDir(), "x")
+		err := save(strings.NewReader(strings.Repeat("a", n)), path, 10)
+		if _, e := os.Stat(path); (err == nil) != good || (e == nil) != good {
+			t.Errorf("%d bytes: %v, %v", n, err, e)
+		}
+	}
+}
+
 func TestWire(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWire(&b, &b)

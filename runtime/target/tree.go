@@ -16,13 +16,16 @@ const (
 	treeBytes = 1 << 44
 )
 
-// save writes a file that must not be there yet.
-func save(r io.Reader, path string) error {
+// save writes a file of at most that many bytes, which must not be there yet.
+func save(r io.Reader, path string, most int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, r)
+	n, err := io.Copy(f, io.LimitReader(r, most+1))
+	if n > most {
+		err = errors.Join(err, fmt.Errorf("%w: a file of more than %d bytes", ErrProtocol, most))
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		os.Remove(path)
 	}
