@@ -158,6 +158,7 @@ const (
 const (
 	OpNop          = 0
 	OpEnd          = 1 // of a thread
+	OpThink        = 2 // A ns pass without the CPU
 	OpCPU          = 3 // A ns more
 	OpLock         = 4
 	OpUnlock       = 5
@@ -180,6 +181,8 @@ const (
 	OpSignal       = 22 // A 0: its predicates are released, 1: they were before; B the key, Want which release it was at home, each plus 1
 	OpBroadcast    = 23
 	OpRelease      = 24 // the predicates of a condition, before the unlock that follows; B and Want as of OpSignal
+	OpTurn         = 25 // A place: until those before it in the object's order are taken, and B readers had it
+	OpPlaced       = 26 // A place that is taken now; 0: a reader had it
 	OpCreate       = 27
 	OpJoin         = 28
 	OpFork         = 29

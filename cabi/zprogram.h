@@ -27,6 +27,7 @@
 #define PROPHET_OpLast 8
 #define PROPHET_OpNop 0
 #define PROPHET_OpEnd 1
+#define PROPHET_OpThink 2
 #define PROPHET_OpCPU 3
 #define PROPHET_OpLock 4
 #define PROPHET_OpUnlock 5
@@ -49,6 +50,8 @@
 #define PROPHET_OpSignal 22
 #define PROPHET_OpBroadcast 23
 #define PROPHET_OpRelease 24
+#define PROPHET_OpTurn 25
+#define PROPHET_OpPlaced 26
 #define PROPHET_OpCreate 27
 #define PROPHET_OpJoin 28
 #define PROPHET_OpFork 29

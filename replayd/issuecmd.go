@@ -25,6 +25,8 @@ func issueCommand() *cobra.Command {
 		parts      bool
 		q          issue.Request
 		times      int
+		order      string
+		think      bool
 	)
 	c := &cobra.Command{
 		Use:   "issue --trace TRACE",
@@ -36,6 +38,10 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 		RunE: func(c *cobra.Command, _ []string) error {
 			if (path == "") == (q.Program == "") || times < 1 {
 				return &usageError{exitUsage, errors.New("which trace? (--trace TRACE, or --program FILE; and --times 1 or more)")}
+			}
+			way, err := wayOf(order, think)
+			if err != nil || way != demand.PathFree && path == "" {
+				return &usageError{exitUsage, errors.New("--order is free or home; it and --think want a --trace, and exclude each other")}
 			}
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -58,7 +64,7 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 			}
 			if path != "" {
 				q.Program = keep
-				if err := compile(path, q.Program); err != nil {
+				if err := compile(path, q.Program, way); err != nil {
 					return err
 				}
 			} else if err := demand.Verify(q.Program); err != nil {
@@ -100,6 +106,8 @@ waits, sleeps, pipes. It says how long that took. Files lie in a directory of th
 	c.Flags().Float64Var(&q.Lines, "lines", 0, "lines of 64 bytes of it that it walks a microsecond")
 	c.Flags().BoolVar(&parts, "parts", false, "say where each thread's time went")
 	c.Flags().StringVar(&q.Log, "log", "", "write what each operation came to into this `file`")
+	c.Flags().StringVar(&order, "order", "free", "home: follow home's path, each lock in home's order, to see what a prediction gains by not doing that")
+	c.Flags().BoolVar(&think, "think", false, "no locks at all: each thread pauses between its calls as long as at home; for comparison, too")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a time")
 	return c
 }
@@ -114,8 +122,21 @@ func partsOf(q issue.Request) ([]issue.Part, error) {
 	return issue.Parts(q.Program, log)
 }
 
+// wayOf is which way an issue goes.
+func wayOf(order string, think bool) (demand.Path, error) {
+	switch {
+	case order == "free" && think:
+		return demand.PathThink, nil
+	case order == "free":
+		return demand.PathFree, nil
+	case order == "home" && !think:
+		return demand.PathHome, nil
+	}
+	return 0, errors.New("no such way")
+}
+
 // compile compiles a trace into a file.
-func compile(path, program string) error {
+func compile(path, program string, way demand.Path) error {
 	t, live, _, err := recovery.Open(path, nil)
 	if err != nil {
 		return err
@@ -124,6 +145,6 @@ func compile(path, program string) error {
 	if live {
 		return fmt.Errorf("%s is being recorded; its run has to end first", path)
 	}
-	_, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts}, program)
+	_, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts, Path: way}, program)
 	return err
 }

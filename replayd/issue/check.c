@@ -100,6 +100,11 @@ static const char *check_op(const struct progop *op)
 		if ((u64)op->a >= h->listeners)
 			return "an unknown listener";
 		break;
+	case PROPHET_OpTurn:
+	case PROPHET_OpPlaced:
+		if (op->obj >= h->objects)
+			return "an unknown object";
+		break;
 	default:
 		if (op->code >= PROPHET_OpLimit)
 			return "an unknown operation";

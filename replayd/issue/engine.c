@@ -124,6 +124,7 @@ static bool waiting(u32 code)
 	case PROPHET_OpAccept:
 	case PROPHET_OpFlock:
 	case PROPHET_OpFcntlLock:
+	case PROPHET_OpTurn:
 		return true;
 	}
 	return false;
@@ -204,6 +205,7 @@ static u32 watch(void)
 				return PROPHET_ResultStuck;
 			}
 			sync_relax();
+			order_relax();
 		}
 		struct timespec t = {0, LOOK_NS};
 		nanosleep(&t, NULL);

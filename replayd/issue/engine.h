@@ -3,7 +3,7 @@
  *
  * Who calls: a constructor of replayd, before Go starts there (start.c), so that nothing of Go's is among the issued.
  * Files:  engine  the run as a whole: what is shared, prepared and watched;  thread  one thread's operations, one after the
- *         other;  ways  which way a thread goes on;  sync, io  operations, by what they act on;  check  that a program is sound.
+ *         other;  ways  which way a thread goes on;  sync, io  operations, by what they act on;  order  home's order and home's times, for comparison;  check  that a program is sound.
  * Rules:  every index of a program is checked before anything of it runs (check.c); nothing outside of the prepared directory
  *         is written; what all processes share lies in one mapping made before the first fork; a thread writes only its own log.
  */
@@ -39,6 +39,9 @@ struct object {
 	};
 	_Atomic u64 seq;
 	u32 preds; /* of a condition: the first of its predicates, plus 1 */
+	_Atomic u32 moved; /* order.c: a futex, grows with turn and readers */
+	_Atomic u64 turn; /* places of home's order that are taken */
+	_Atomic u64 readers;
 };
 
 /* A predicate while it is issued: guarded by its mutex. */
@@ -122,6 +125,7 @@ struct self {
 	u64 seq; /* place that the operation took */
 	i64 result;
 	u64 next; /* where to go on, when the operation says so; ~0: behind it */
+	i64 thought; /* ns that it still has to think; negative: has thought too long */
 	u32 came; /* the predicate that it has passed in this section, plus 1 */
 };
 
@@ -153,6 +157,10 @@ int io_file_name(u32 n, char *name);
 bool sync_begin(void);
 void sync_issue(struct self *s, const struct progop *op);
 void sync_relax(void);
+
+/* order.c */
+void order_issue(struct self *s, const struct progop *op);
+void order_relax(void);
 
 /* thread.c */
 void memory_begin(void);

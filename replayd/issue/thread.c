@@ -172,6 +172,11 @@ static void issue(struct self *s, const struct progop *op)
 	case PROPHET_OpYield:
 		sched_yield();
 		break;
+	case PROPHET_OpTurn:
+	case PROPHET_OpPlaced:
+	case PROPHET_OpThink:
+		order_issue(s, op);
+		break;
 	case PROPHET_OpResident: {
 		u64 was = resident;
 		memory_resident((u64)op->a);

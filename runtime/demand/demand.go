@@ -38,6 +38,7 @@ type Options struct {
 	Record time.Duration    // what recording added to an event at home
 	Costs  map[uint16]int64 // ns that the engine needs at home for an operation that a single stamp was taken of
 	Scale  float64          // CPU demand on the target for one of home's; 0: 1
+	Path   Path
 }
 
 // Info is what was found on the way.
@@ -75,7 +76,9 @@ func Compile(t *trace.Trace, opt Options, path string) (*Info, error) {
 	if err := c.survey(); err != nil {
 		return nil, err
 	}
-	c.learn()
+	if opt.Path == PathFree {
+		c.learn()
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
@@ -105,6 +108,7 @@ type compiler struct {
 	files   *files
 	usual   [1 << 12]histogram // durations by call
 	loops   *loops
+	orders  *orders // of PathHome
 	sites   map[siteKey]uint32
 
 	connections map[string]int       // by the listener's end and the other: 1 accepted, 2 connected

@@ -157,6 +157,9 @@ func (e *emitter) sample(cpu uint64) error {
 		}
 	}
 	e.cpu, e.cpuSeen = cpu, true
+	if e.opt.Path == PathThink {
+		share = 1
+	}
 	return e.flush(share)
 }
 
@@ -178,6 +181,12 @@ func (e *emitter) flush(share float64) error {
 		e.carry = 0
 		if d < shortest {
 			e.carry = max(d, carryMin)
+			d = 0
+		}
+		if e.opt.Path == PathThink && d > 0 {
+			if err := e.out.put(cabi.ProgOp{Code: cabi.OpThink, A: d}); err != nil {
+				return err
+			}
 			d = 0
 		}
 		for d > widest {
@@ -309,6 +318,11 @@ func (e *emitter) typical(r *trace.Record, dur int64) int64 {
 // other issues an event as the CPU time that its call took.
 func (e *emitter) other(r *trace.Record, p pending, dur int64) {
 	p.Code = cabi.OpCPU
+	if e.opt.Path == PathThink {
+		p.gap += dur
+		e.put(p)
+		return
+	}
 	run := dur
 	if r.Row == nil || r.Row.Block {
 		run = e.typical(r, dur)

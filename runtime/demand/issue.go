@@ -14,7 +14,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		return
 	}
 	p.Code, p.Want = o.code, result(r)
-	if o.choice {
+	if o.choice && e.opt.Path == PathFree {
 		p.Flags |= cabi.OpChoice
 		p.Site = e.siteNumber(e.site(stream, r))
 	}
@@ -34,6 +34,9 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		} else {
 			e.calls += e.typical(r, dur)
 		}
+	}
+	if e.strict(r, o, p, dur) {
+		return
 	}
 	switch o.code {
 	case cabi.OpLock, cabi.OpUnlock, cabi.OpTrylock, cabi.OpTimedlock:
@@ -90,7 +93,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 			return
 		}
 		p.Obj = th.n
-		if o.code == cabi.OpJoin {
+		if o.code == cabi.OpJoin && e.opt.Path == PathFree {
 			e.early(th.n)
 		}
 	case cabi.OpFork, opSystem:

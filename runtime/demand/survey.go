@@ -14,7 +14,7 @@ func (c *compiler) survey() error {
 	c.kinds, c.objects, c.sites = map[trace.Object]objKind{}, map[objKey]uint32{}, map[siteKey]uint32{}
 	c.connections, c.listeners = map[string]int{}, map[string]uint32{}
 	c.files = &files{byPath: map[string]uint32{}}
-	c.loops = newLoops(c)
+	c.loops, c.orders = newLoops(c), &orders{of: map[objKey]*order{}}
 	if err := c.look(); err != nil {
 		return err
 	}
@@ -38,6 +38,7 @@ func (c *compiler) survey() error {
 	if c.info.Events == 0 {
 		return errors.New("the trace has no events")
 	}
+	c.orders.sort()
 	c.queues = make([][]uint32, len(c.threads))
 	for i := range s.at {
 		c.queues[i] = s.at[i].queue
@@ -129,6 +130,9 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 	case trace.TagEvent:
 		s.info.Events++
 		s.event(th, at, r)
+		if s.opt.Path == PathHome {
+			s.orders.note(s.compiler, th, r)
+		}
 	case cabi.TagInput:
 		if at.stat {
 			s.stat(at, r)
