@@ -3,6 +3,7 @@ package tests
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"prophet/cabi"
 	"prophet/runtime/demand"
+	"prophet/runtime/issued"
 	"prophet/runtime/recovery"
 	"prophet/runtime/report"
 )
@@ -290,5 +293,52 @@ func TestPredict(t *testing.T) {
 		if _, said, err := predict(bad...); err == nil || !strings.Contains(fmt.Sprint(err), "exit status 2") || said == "" {
 			t.Errorf("%v: %v: %s", bad, err, said)
 		}
+	}
+}
+
+// Locks of files are issued on the files that home locked: who cannot have one at once does what home did then.
+func TestIssueFileLocks(t *testing.T) {
+	script := `exec 3>other; flock lock sleep 0.2 & sleep 0.05; for i in 1 2 3 4 5 6 7 8 9; do flock -n lock true && break; sleep 0.05; done; wait`
+	rec := Cmd{Argv: []string{"bash", "-c", script}}.Recorded(t)
+	if rec.Status != "exit status 0" {
+		t.Fatalf("%s; %s", rec.Status, rec.Stderr)
+	}
+	program, log := filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "log")
+	issueHere(t, rec.Trace, "--keep", program, "--log", log)
+	b, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h cabi.Prog
+	if _, err := binary.Decode(b, binary.LittleEndian, &h); err != nil {
+		t.Fatal(err)
+	}
+	ops := make([]cabi.ProgOp, h.Ops)
+	if _, err := binary.Decode(b[h.OpsAt:], binary.LittleEndian, ops); err != nil {
+		t.Fatal(err)
+	}
+	l, err := issued.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	got, not := 0, 0
+	for i := range l.Threads {
+		var x cabi.ProgLog
+		for it := l.Iter(i); it.Next(&x) == nil; {
+			if o := ops[x.Op]; o.Code == cabi.OpFlock && x.Begin != x.End {
+				if o.Obj != 4 {
+					t.Errorf("a lock of descriptor %d", o.Obj)
+				}
+				if x.Result == 0 {
+					got++
+				} else if x.Result == -int64(syscall.EAGAIN) {
+					not++
+				}
+			}
+		}
+	}
+	if got < 2 || not < 1 {
+		t.Errorf("%d locks, and %d that were not to be had", got, not)
 	}
 }

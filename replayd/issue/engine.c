@@ -49,6 +49,12 @@ static void *shared(u64 bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+static void *own(u64 bytes)
+{
+	void *p = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
 /* map_program maps the compiled program and checks it. */
 static const char *map_program(const char *path)
 {
@@ -70,7 +76,8 @@ static bool share(bool logs)
 {
 	const struct prog *h = run.head;
 	run.shared = shared(sizeof *run.shared);
-	run.object = shared((u64)h->objects * sizeof *run.object);
+	run.object = own((u64)h->objects * sizeof *run.object);
+	run.common = shared((u64)h->objects * sizeof *run.common);
 	run.pred = shared((u64)h->preds * sizeof *run.pred);
 	run.state = shared((u64)h->threads * sizeof *run.state);
 	run.keys = shared(h->keys);
@@ -79,7 +86,7 @@ static bool share(bool logs)
 	run.burns = shared((u64)h->threads * sizeof *run.burns);
 	run.log = calloc(h->threads, sizeof *run.log);
 	run.room = calloc(h->threads, sizeof *run.room);
-	if (!run.shared || !run.object || !run.pred || !run.state || !run.pids || !run.keys || !run.items || !run.burns || !run.log || !run.room)
+	if (!run.shared || !run.object || !run.common || !run.pred || !run.state || !run.pids || !run.keys || !run.items || !run.burns || !run.log || !run.room)
 		return false;
 	for (u32 i = 0; logs && i < h->threads; i++) {
 		run.room[i] = run.threads[i].count * 2 + 1024;

@@ -90,7 +90,8 @@ struct run {
 	const struct progrow *rows;
 
 	struct shared *shared;
-	struct object *object;
+	struct object *object; /* each process has a copy, which it gets as its parent had it */
+	struct object *common; /* those that processes share */
 	struct pred *pred;
 	struct state *state;
 	unsigned char *keys; /* what has been released, of all predicates with keys */
@@ -108,6 +109,12 @@ struct run {
 };
 
 extern struct run run;
+
+static inline struct object *object_of(u32 n)
+{
+	const struct progobject *p = &run.objects[n];
+	return p->flags & PROPHET_ObjectShared || p->kind == 3 ? &run.common[n] : &run.object[n];
+}
 
 /* One thread that issues. */
 struct self {

@@ -73,10 +73,10 @@ void order_issue(struct self *s, const struct progop *op)
 {
 	switch (op->code) {
 	case PROPHET_OpTurn:
-		turn(s, &run.object[op->obj], (u64)op->a, (u64)op->b);
+		turn(s, &run.common[op->obj], (u64)op->a, (u64)op->b);
 		break;
 	case PROPHET_OpPlaced:
-		placed(&run.object[op->obj], (u64)op->a);
+		placed(&run.common[op->obj], (u64)op->a);
 		break;
 	case PROPHET_OpThink:
 		think(s, op->a);
@@ -88,6 +88,6 @@ void order_issue(struct self *s, const struct progop *op)
 void order_relax(void)
 {
 	for (u32 i = 0; i < run.head->objects; i++)
-		if (atomic_load(&run.object[i].moved))
-			wake(&run.object[i], FUTEX_BITSET_MATCH_ANY);
+		if (atomic_load(&run.common[i].moved))
+			wake(&run.common[i], FUTEX_BITSET_MATCH_ANY);
 }

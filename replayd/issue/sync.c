@@ -51,7 +51,7 @@ static void init_barrier(struct object *o, const struct progobject *p)
 bool sync_begin(void)
 {
 	for (u32 i = 0; i < run.head->objects; i++) {
-		struct object *o = &run.object[i];
+		struct object *o = object_of(i);
 		const struct progobject *p = &run.objects[i];
 		int shared = (p->flags & PROPHET_ObjectShared) != 0;
 		switch (p->kind) {
@@ -76,7 +76,7 @@ bool sync_begin(void)
 		}
 	}
 	for (u32 i = 0; i < run.head->preds; i++) {
-		struct object *c = &run.object[run.preds[i].cond];
+		struct object *c = object_of(run.preds[i].cond);
 		run.pred[i].next = c->preds;
 		c->preds = i + 1;
 	}
@@ -149,7 +149,7 @@ static void wait_for(struct self *s, const struct progop *op)
 	u32 n = (u32)op->a;
 	const struct progpred *p = &run.preds[n];
 	struct pred *q = &run.pred[n];
-	struct object *c = &run.object[p->cond], *m = &run.object[p->mutex];
+	struct object *c = object_of(p->cond), *m = object_of(p->mutex);
 	u64 arrival = p->kind == PROPHET_PredBarrier ? q->arrived - 1 : q->arrived++;
 	u32 relax = atomic_load_explicit(&run.shared->relax, memory_order_relaxed);
 	struct timespec end;
@@ -212,7 +212,7 @@ static void wake(struct object *c, bool all)
 
 void sync_issue(struct self *s, const struct progop *op)
 {
-	struct object *o = &run.object[op->obj];
+	struct object *o = object_of(op->obj);
 	struct timespec end;
 	switch (op->code) {
 	case PROPHET_OpLock:
@@ -300,5 +300,5 @@ void sync_relax(void)
 	atomic_fetch_add(&run.shared->relax, 1);
 	for (u32 i = 0; i < run.head->objects; i++)
 		if (run.objects[i].kind == 3)
-			pthread_cond_broadcast(&run.object[i].cond);
+			pthread_cond_broadcast(&object_of(i)->cond);
 }

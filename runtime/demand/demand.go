@@ -24,9 +24,11 @@
 package demand
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"os"
+	"slices"
 	"time"
 
 	"prophet/cabi"
@@ -103,6 +105,7 @@ type compiler struct {
 	byMake  map[forkKey]*thread
 
 	kinds   map[trace.Object]objKind
+	alike   map[trace.Object]trace.Object
 	objects map[objKey]uint32
 	objs    []cabi.ProgObject
 	files   *files
@@ -241,12 +244,15 @@ func (c *compiler) newThread(g *group) *thread {
 	return n
 }
 
-// object numbers a synchronisation object; private ones are each process's own.
+// object numbers a synchronisation object; private ones are each process's own. A lock has one number in all processes that run
+// the same program, each of which has a copy: there one goes on with what another did.
 func (c *compiler) object(g *group, o trace.Object, kind uint16) uint32 {
 	k := objKey{g.n, o}
 	shared := c.kinds[o].kind == cabi.ObjSharedSync
 	if shared {
 		k.group = ^uint32(0)
+	} else if as, ok := c.alike[o]; ok {
+		k = objKey{^uint32(0), as}
 	}
 	n, ok := c.objects[k]
 	if !ok {
@@ -259,6 +265,46 @@ func (c *compiler) object(g *group, o trace.Object, kind uint16) uint32 {
 		c.objs = append(c.objs, p)
 	}
 	return n
+}
+
+// likeLocks finds for each private lock the one that is alike in all processes that run the same program: at the same address,
+// the nth there. Addresses are not random in a recorded run.
+func (c *compiler) likeLocks() {
+	type spot struct {
+		proc     uint32
+		kind, at uint64
+	}
+	type like struct {
+		exe      string
+		kind, at uint64
+		nth      int
+	}
+	c.alike = map[trace.Object]trace.Object{}
+	var list []trace.Object
+	for o, k := range c.kinds {
+		if k.kind == cabi.ObjMutex || k.kind == cabi.ObjRwlock || k.kind == cabi.ObjSpin {
+			list = append(list, o)
+		}
+	}
+	slices.SortFunc(list, func(a, b trace.Object) int { return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Num, b.Num)) })
+	nth, first := map[spot]int{}, map[like]trace.Object{}
+	for _, o := range list {
+		th := c.t.ThreadByUID(o.UID)
+		if th == nil {
+			continue
+		}
+		p, k := th.Proc, c.kinds[o]
+		s := spot{p.Number, k.kind, k.at}
+		nth[s]++
+		for p.Exe == "" && p.Parent != nil {
+			p = p.Parent
+		}
+		l := like{p.Exe, k.kind, k.at, nth[s]}
+		if _, ok := first[l]; !ok {
+			first[l] = o
+		}
+		c.alike[o] = first[l]
+	}
 }
 
 // siteKey names a context the same way for every process that runs the same file.

@@ -180,7 +180,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		}
 		p.Obj, p.A = uint32(r.F[0]), r.F[1]
 	case cabi.OpFlock:
-		p.Obj, p.A = uint32(r.F[2]), r.F[0]
+		p.Obj, p.A = e.lockFd(r), r.F[0]
 	case cabi.OpFcntlLock:
 		e.fcntl(r, p, dur, fd)
 		return
@@ -327,6 +327,15 @@ const (
 	fDupfdExec = 1030
 )
 
+// lockFd is the descriptor of a call that locks a part of a file. Who got the lock has its place in the file's order: the event's
+// object is that, and the descriptor's stands beside it.
+func (e *emitter) lockFd(r *trace.Record) uint32 {
+	if r.F[2] != 0 {
+		return uint32(e.kinds[packed(uint64(r.F[2]))].at)
+	}
+	return uint32(e.fdOf(r))
+}
+
 func (e *emitter) fcntl(r *trace.Record, p pending, dur int64, fd uint32) {
 	p.Obj = fd
 	if plainName(r.Row.Name) == "lockf" {
@@ -341,14 +350,14 @@ func (e *emitter) fcntl(r *trace.Record, p pending, dur int64, fd uint32) {
 			e.other(r, p, dur)
 			return
 		}
-		p.Obj, p.A, p.B = uint32(r.F[2]), cmd<<8|kind, 0
+		p.Obj, p.A, p.B = e.lockFd(r), cmd<<8|kind, 0
 		e.put(p)
 		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore, A: r.F[1], B: 1}})
 		return
 	}
 	switch r.F[0] {
 	case fSetlk, fSetlkw, fOfdSetlk, fOfdSetlkw:
-		p.Obj, p.A = uint32(r.F[2]), r.F[0]<<8
+		p.Obj, p.A = e.lockFd(r), r.F[0]<<8
 		e.lock = len(e.window)
 		e.put(p)
 		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore}})

@@ -92,6 +92,9 @@ func (c *compiler) look() error {
 			c.loops.mutexes[m] = true
 		}
 	}
+	if c.opt.Path == PathFree {
+		c.likeLocks()
+	}
 	return nil
 }
 
