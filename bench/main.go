@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -35,6 +36,7 @@ var parts = []part{
 	{"replay", "re-executing locks and programs", (*bench).replay},
 	{"pause", "pausing and resuming a live run", (*bench).pause},
 	{"demand", "the loop that issues CPU demand, and calibrations", (*bench).demand},
+	{"issue", "issuing a recorded run's demand at home, against the program", (*bench).issue},
 	{"bugs", "how often seeded bugs show, plain and under chaos", (*bench).bugs},
 	{"peers", "other tracers, for comparison", (*bench).peers},
 }
@@ -146,6 +148,9 @@ func (b *bench) wanted(name string) bool {
 	}
 	for _, o := range b.only {
 		if o == name {
+			return true
+		}
+		if name == "issue" && slices.ContainsFunc(issuedPrograms, func(p issued) bool { return p.name == o }) {
 			return true
 		}
 		if name == "programs" {

@@ -148,10 +148,11 @@ type ProgOp struct {
 
 // Flags of operations.
 const (
-	OpChoice = 1 // another result than Want means another way on
-	OpRole   = 2 // of a lock: A is the predicate whose arrivals it counts, B how many operations the section has
-	OpHome   = 4 // its time is the home run's: what it waits for is outside
-	OpLast   = 8 // with OpRole: the section is one that releases, and not one that waits
+	OpChoice = 1  // another result than Want means another way on
+	OpRole   = 2  // of a lock: A is the predicate whose arrivals it counts, B how many operations the section has
+	OpHome   = 4  // its time is the home run's: what it waits for is outside
+	OpLast   = 8  // with OpRole: the section is one that releases, and not one that waits
+	OpSingle = 16 // what its call took at home is part of the demand after it
 )
 
 // Operations. The comment says what A and B are; Obj is what the name says.

@@ -25,6 +25,7 @@
 #define PROPHET_OpRole 2
 #define PROPHET_OpHome 4
 #define PROPHET_OpLast 8
+#define PROPHET_OpSingle 16
 #define PROPHET_OpNop 0
 #define PROPHET_OpEnd 1
 #define PROPHET_OpThink 2

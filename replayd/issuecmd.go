@@ -145,6 +145,6 @@ func compile(path, program string, way demand.Path) error {
 	if live {
 		return fmt.Errorf("%s is being recorded; its run has to end first", path)
 	}
-	_, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts, Path: way}, program)
+	_, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Path: way}, program)
 	return err
 }

@@ -8,9 +8,11 @@
 
 /* A gap or a call longer than this is worth asking the kernel for CPU time (about 400 ns), but once in 10 ms: to answer,
  * the scheduler brings its books up to date and decides anew who runs next. Asked after each, the threads of a Python
- * program made twice the switches. */
+ * program made twice the switches. A gap of more than 1 ms is asked about each time: most of it may have been waiting for a
+ * processor, and that is not to be told apart once others are counted with it. */
 #define GAP_NS 40000
 #define SAMPLE_GAPS 250
+#define LONG_GAPS 25
 
 u64 shim_gap = 80000;
 
@@ -99,7 +101,7 @@ void shim_cpu(struct thr *t)
 
 int shim_cpu_due(struct thr *t, u64 now)
 {
-	if ((i64)(now - t->lastcpu) <= (i64)(shim_gap * SAMPLE_GAPS))
+	if ((i64)(now - t->lastcpu) <= (i64)(shim_gap * SAMPLE_GAPS) && (i64)(now - t->last) <= (i64)(shim_gap * LONG_GAPS))
 		return 0;
 	shim_cpu(t);
 	return 1;
@@ -326,8 +328,13 @@ void shim_commit(struct ev *e)
 			shim_stack(e, pos + (u64)(p - (t->ring + (u32)pos)));
 		if (unlikely(!known))
 			shim_module_of(t, (u64)e->pc);
-		if (unlikely(end - begin > shim_gap))
-			shim_cpu_due(t, end);
+		if (unlikely(end - begin > shim_gap)) {
+			/* Of a call that a sample was taken shortly before, one after it tells what waiting there costs. */
+			if ((i64)(begin - t->lastcpu) < (i64)(shim_gap / 10))
+				shim_cpu(t);
+			else
+				shim_cpu_due(t, end);
+		}
 		if (unlikely(!t->gate) && shim_run.exiting)
 			shim_flush(t, PROPHET_ChunkLast);
 		return;

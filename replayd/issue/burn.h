@@ -28,7 +28,7 @@ enum { BURN_TABLE = 64, BURN_LINE = 64 };
 
 /* One thread's place in the loop. Zeroed memory is one that walks nothing yet: burn_thread_start gives it memory. */
 struct burn_thread {
-	uint64_t x, y, z; /* where the arithmetic is */
+	_Alignas(64) uint64_t x, y, z; /* where the arithmetic is */
 	uint64_t at; /* where the walk is */
 	double owed_ns; /* demanded, and less than a call or an iteration takes */
 	double unwalked_ns; /* burnt in segments that were too short for a line */

@@ -288,6 +288,7 @@ int issue_main(int argc, char **argv)
 		return complain("measuring the loop", strerror(err));
 	if (!share(argv[7][0] == '1') || !sync_begin() || !listen_all())
 		return complain("what processes share", strerror(errno ? errno : ENOMEM));
+	measure_costs(argv[7][0] == '1');
 	lift();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	signal(SIGPIPE, SIG_IGN);

@@ -3,7 +3,8 @@
  *
  * Who calls: a constructor of replayd, before Go starts there (start.c), so that nothing of Go's is among the issued.
  * Files:  engine  the run as a whole: what is shared, prepared and watched;  thread  one thread's operations, one after the
- *         other;  ways  which way a thread goes on;  sync, io  operations, by what they act on;  order  home's order and home's times, for comparison;  check  that a program is sound.
+ *         other;  costs  what the engine itself needs;  ways  which way a thread goes on;  sync, io  operations, by what they act
+ *         on;  order  home's order and home's times, for comparison;  check  that a program is sound.
  * Rules:  every index of a program is checked before anything of it runs (check.c); nothing outside of the prepared directory
  *         is written; what all processes share lies in one mapping made before the first fork; a thread writes only its own log.
  */
@@ -27,9 +28,12 @@ typedef uint16_t u16;
 
 enum { FDS = 16384 };
 
+/* What a thread writes often lies in lines of its own, or threads beside it would wait for them. */
+#define LINE _Alignas(64)
+
 /* A synchronisation object while it is issued. Seq is its place in order, as the recorder counts it. */
 struct object {
-	union {
+	LINE union {
 		pthread_mutex_t mutex;
 		pthread_rwlock_t rwlock;
 		pthread_cond_t cond;
@@ -46,7 +50,7 @@ struct object {
 
 /* A predicate while it is issued: guarded by its mutex. */
 struct pred {
-	u64 arrived;
+	LINE u64 arrived;
 	u64 passed;
 	u64 released;
 	u32 next; /* of the same condition, plus 1 */
@@ -55,7 +59,7 @@ struct pred {
 
 /* What is known of a thread from outside. */
 struct state {
-	_Atomic u64 done; /* operations */
+	LINE _Atomic u64 done; /* operations */
 	_Atomic u32 code; /* of the one it is in */
 	_Atomic u32 begun;
 	_Atomic u32 over; /* a futex: 1 when it has ended */
@@ -104,6 +108,8 @@ struct run {
 
 	struct burn burn;
 	struct burn_thread *burns;
+	double costs[2][PROPHET_OpLimit]; /* ns that the engine needs for an operation beside what home's calls took; [1]: also for its call */
+	double tick_ns;
 	int dir;
 	double scale; /* CPU demand */
 };
@@ -113,7 +119,7 @@ extern struct run run;
 static inline struct object *object_of(u32 n)
 {
 	const struct progobject *p = &run.objects[n];
-	return p->flags & PROPHET_ObjectShared || p->kind == 3 ? &run.common[n] : &run.object[n];
+	return p->flags & PROPHET_ObjectShared ? &run.common[n] : &run.object[n];
 }
 
 /* One thread that issues. */
@@ -124,6 +130,7 @@ struct self {
 	struct state *state;
 	struct proglog *log;
 	u64 logged, room;
+	u64 ready; /* address up to which the log has its memory */
 	struct burn_thread *burn;
 	u64 hash; /* of its last choices, as runtime/demand's Trail */
 	u64 back; /* index to come back to after a body, ~0: in none */
@@ -147,10 +154,22 @@ static inline u64 ticks(void)
 #endif
 }
 
+enum { OWED_MAX = 50000 };
+
+/* owe takes ns off the demand that follows. What is too much for it is let off: it belonged to another time. */
+static inline void owe(struct burn_thread *b, double ns)
+{
+	b->owed_ns -= ns;
+	if (b->owed_ns < -OWED_MAX)
+		b->owed_ns = -OWED_MAX;
+}
+
 u64 now_ns(void);
 void fail(int err);
 const char *check_program(struct run *r, u64 size);
 void run_thread(u32 n);
+void run_ops(struct self *s, u64 at); /* the operations from `at` to an end */
+void measure_costs(bool logs);
 u64 way_on(struct self *s, u64 at); /* the index to go on at after op `at` had another result than home */
 
 /* io.c */
@@ -164,6 +183,7 @@ int io_file_name(u32 n, char *name);
 bool sync_begin(void);
 void sync_issue(struct self *s, const struct progop *op);
 void sync_relax(void);
+void sync_init(struct object *o, const struct progobject *p);
 
 /* order.c */
 void order_issue(struct self *s, const struct progop *op);

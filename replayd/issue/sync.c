@@ -1,9 +1,12 @@
 /* Operations on locks, conditions, semaphores and barriers: real ones, whose order nobody chooses. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "engine.h"
+
+#define RELAX_SIGNAL SIGUSR1
 
 static void init_mutex(struct object *o, const struct progobject *p)
 {
@@ -27,13 +30,13 @@ static void init_rwlock(struct object *o, const struct progobject *p)
 	pthread_rwlockattr_destroy(&a);
 }
 
-/* Shared all of them, so that sync_relax reaches who waits. */
-static void init_cond(struct object *o)
+static void init_cond(struct object *o, const struct progobject *p)
 {
 	pthread_condattr_t a;
 	pthread_condattr_init(&a);
 	pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-	pthread_condattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+	if (p->flags & PROPHET_ObjectShared)
+		pthread_condattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
 	pthread_cond_init(&o->cond, &a);
 	pthread_condattr_destroy(&a);
 }
@@ -48,33 +51,38 @@ static void init_barrier(struct object *o, const struct progobject *p)
 	pthread_barrierattr_destroy(&a);
 }
 
+void sync_init(struct object *o, const struct progobject *p)
+{
+	int shared = (p->flags & PROPHET_ObjectShared) != 0;
+	switch (p->kind) {
+	case 1:
+		init_mutex(o, p);
+		break;
+	case 2:
+		init_rwlock(o, p);
+		break;
+	case 3:
+		init_cond(o, p);
+		break;
+	case 4:
+		init_barrier(o, p);
+		break;
+	case 5:
+		sem_init(&o->sem, shared, p->value);
+		break;
+	case 6:
+		pthread_spin_init(&o->spin, shared);
+		break;
+	}
+}
+
+static void on_relax(int sig);
+
 bool sync_begin(void)
 {
-	for (u32 i = 0; i < run.head->objects; i++) {
-		struct object *o = object_of(i);
-		const struct progobject *p = &run.objects[i];
-		int shared = (p->flags & PROPHET_ObjectShared) != 0;
-		switch (p->kind) {
-		case 1:
-			init_mutex(o, p);
-			break;
-		case 2:
-			init_rwlock(o, p);
-			break;
-		case 3:
-			init_cond(o);
-			break;
-		case 4:
-			init_barrier(o, p);
-			break;
-		case 5:
-			sem_init(&o->sem, shared, p->value);
-			break;
-		case 6:
-			pthread_spin_init(&o->spin, shared);
-			break;
-		}
-	}
+	sigaction(RELAX_SIGNAL, &(struct sigaction){.sa_handler = on_relax, .sa_flags = SA_RESTART}, NULL);
+	for (u32 i = 0; i < run.head->objects; i++)
+		sync_init(object_of(i), &run.objects[i]);
 	for (u32 i = 0; i < run.head->preds; i++) {
 		struct object *c = object_of(run.preds[i].cond);
 		run.pred[i].next = c->preds;
@@ -294,11 +302,22 @@ void sync_issue(struct self *s, const struct progop *op)
 	}
 }
 
-/* sync_relax lets every wait end, as nothing else moves. */
+/*
+ * sync_relax lets every wait end, as nothing else moves. Only a process itself reaches who waits in it for conditions of its own,
+ * so all of the engine's group are sent a signal. Its handler runs in a thread that sleeps in some call, and so in none of these here.
+ */
 void sync_relax(void)
 {
 	atomic_fetch_add(&run.shared->relax, 1);
+	kill(0, RELAX_SIGNAL);
+}
+
+static void on_relax(int sig)
+{
+	(void)sig;
+	int err = errno;
 	for (u32 i = 0; i < run.head->objects; i++)
 		if (run.objects[i].kind == 3)
 			pthread_cond_broadcast(&object_of(i)->cond);
+	errno = err;
 }

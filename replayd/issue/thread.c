@@ -9,7 +9,14 @@
 
 #include "engine.h"
 
-enum { STACK = 256 << 10, AWAY = 1 << 16 };
+enum {
+	STACK = 256 << 10,
+	AWAY = 1 << 16,
+	LOG_STEP = 32 << 10, /* bytes of log that are ready before they are needed: more than what is done before CPU time is due again */
+	READY_NS = 10000,
+	WAKE_MIN_NS = 500, /* a call that took longer woke somebody, */
+	WAKE_MAX_NS = 100000, /* or had to wait for a processor */
+};
 
 static u64 resident; /* pages of the arena below */
 static char *arena;
@@ -200,41 +207,69 @@ static void log_moment(struct self *s, u64 at)
 		s->log[s->logged++] = (struct proglog){now, now, at, 0, 0};
 }
 
-void run_thread(u32 n)
+/* ready gives the next operations' log its memory, in a moment in which CPU time is due anyway, of which that is then a part. */
+static void ready(struct self *s)
 {
-	const struct progthread *t = &run.threads[n];
-	struct self me = {
-	    .n = n, .proc = t->proc, .state = &run.state[n], .log = run.log[n], .room = run.room[n], .burn = &run.burns[n], .back = ~0ull, .next = ~0ull};
-	struct self *s = &me;
-	u64 at = t->first, away = 0;
-	if (burn_thread_start(s->burn, &run.burn))
-		fail(ENOMEM);
-	atomic_store(&s->state->begun, 1);
-	log_moment(s, at);
+	u64 first = (u64)(uintptr_t)&s->log[s->logged], last = (u64)(uintptr_t)&s->log[s->room];
+	if (first + LOG_STEP <= s->ready || s->ready >= last)
+		return;
+	u64 from = s->ready > first ? s->ready : first & ~4095ull, to = from + 2 * LOG_STEP, t = now_ns();
+	if (to > last)
+		to = last;
+	s->ready = (to + 4095) & ~4095ull;
+	madvise((void *)(uintptr_t)from, s->ready - from, MADV_POPULATE_WRITE);
+	owe(s->burn, (double)(now_ns() - t));
+}
+
+/* may_wake tells whether a call takes as long as it takes to wake those that wait: others than itself decide about that. */
+static bool may_wake(const struct progop *op)
+{
+	switch (op->code) {
+	case PROPHET_OpUnlock:
+	case PROPHET_OpRwunlock:
+	case PROPHET_OpSempost:
+	case PROPHET_OpSignal:
+	case PROPHET_OpBroadcast:
+		return op->flags & PROPHET_OpSingle;
+	}
+	return false;
+}
+
+/* settle takes off the demand what an operation cost here that it did not cost the program, or that the demand after it has as well. */
+static void settle(struct self *s, const struct progop *op, u64 took)
+{
+	double ns = run.costs[(op->flags & PROPHET_OpSingle) != 0][op->code], woke = (double)took * run.tick_ns;
+	owe(s->burn, woke > WAKE_MIN_NS && woke < WAKE_MAX_NS ? run.costs[0][op->code] + woke : ns);
+}
+
+void run_ops(struct self *s, u64 at)
+{
+	u64 away = 0, end = 0;
 	for (;;) {
 		const struct progop *op = s->op = &run.ops[at];
 		if (op->cpu) {
 			atomic_store_explicit(&s->state->code, PROPHET_OpCPU, memory_order_relaxed);
+			if (s->room && op->cpu > READY_NS)
+				ready(s);
 			burn(&run.burn, s->burn, run.scale == 1 ? op->cpu : (u64)((double)op->cpu * run.scale));
+			end = 0;
 		}
 		if (atomic_load_explicit(&run.shared->stop, memory_order_relaxed))
-			break;
+			return;
 		atomic_store_explicit(&s->state->code, op->code, memory_order_relaxed);
 		atomic_store_explicit(&s->state->at, at, memory_order_relaxed);
-		u64 begin = ticks();
-		if (op->code == PROPHET_OpEnd) {
+		bool wakes = may_wake(op);
+		u64 begin = end || !(s->room || wakes) ? end : ticks();
+		if (op->code == PROPHET_OpEnd || op->code == PROPHET_OpExit) {
 			log_moment(s, at);
-			break;
-		}
-		if (op->code == PROPHET_OpExit) {
-			log_moment(s, at);
-			burn_thread_end(s->burn, &run.burn);
-			end_process(s);
+			return;
 		}
 		issue(s, op);
+		end = s->room || wakes ? ticks() : 0;
+		settle(s, op, wakes ? end - begin : 0);
 		if (op->code != PROPHET_OpCPU) {
 			if (s->logged < s->room) {
-				s->log[s->logged++] = (struct proglog){begin, ticks(), at, s->seq, s->result};
+				s->log[s->logged++] = (struct proglog){begin, end, at, s->seq, s->result};
 				s->state->logged = s->logged; /* others may end the process, or the run */
 			} else {
 				s->state->cut++;
@@ -262,9 +297,24 @@ void run_thread(u32 n)
 			s->back = ~0ull;
 		}
 	}
+}
+
+void run_thread(u32 n)
+{
+	const struct progthread *t = &run.threads[n];
+	struct self me = {
+	    .n = n, .proc = t->proc, .state = &run.state[n], .log = run.log[n], .room = run.room[n], .burn = &run.burns[n], .back = ~0ull, .next = ~0ull};
+	struct self *s = &me;
+	if (burn_thread_start(s->burn, &run.burn))
+		fail(ENOMEM);
+	atomic_store(&s->state->begun, 1);
+	log_moment(s, t->first);
+	run_ops(s, t->first);
+	burn_thread_end(s->burn, &run.burn);
+	if (s->op->code == PROPHET_OpExit)
+		end_process(s);
 	if (run.procs[0].main == s->op->obj && s->op->code == PROPHET_OpEnd)
 		atomic_store(&run.shared->end, ticks());
 	s->state->logged = s->logged;
-	burn_thread_end(s->burn, &run.burn);
 	end_of(s->op->code == PROPHET_OpEnd ? s->op->obj : n);
 }

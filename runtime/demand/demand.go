@@ -37,9 +37,8 @@ import (
 
 // Options say how to compile.
 type Options struct {
-	Record time.Duration    // what recording added to an event at home
-	Costs  map[uint16]int64 // ns that the engine needs at home for an operation that a single stamp was taken of
-	Scale  float64          // CPU demand on the target for one of home's; 0: 1
+	Record time.Duration // what recording added to an event at home
+	Scale  float64       // CPU demand on the target for one of home's; 0: 1
 	Path   Path
 }
 
@@ -104,15 +103,18 @@ type compiler struct {
 	byFork  map[forkKey]*group
 	byMake  map[forkKey]*thread
 
-	kinds   map[trace.Object]objKind
-	alike   map[trace.Object]trace.Object
-	objects map[objKey]uint32
-	objs    []cabi.ProgObject
-	files   *files
-	usual   [1 << 12]histogram // durations by call
-	loops   *loops
-	orders  *orders // of PathHome
-	sites   map[siteKey]uint32
+	kinds    map[trace.Object]objKind
+	alike    map[trace.Object]trace.Object
+	objects  map[objKey]uint32
+	objs     []cabi.ProgObject
+	files    *files
+	usual    [1 << 12]histogram // durations by call
+	waiting  [1 << 12]histogram // CPU ns of calls that waited, as far as known
+	gapAt    []histogram        // gaps by place
+	gapUsual [1 << 12]int64     // what three quarters of them do not exceed
+	loops    *loops
+	orders   *orders // of PathHome
+	sites    map[siteKey]uint32
 
 	connections map[string]int       // by the listener's end and the other: 1 accepted, 2 connected
 	listeners   map[string]uint32    // by address
@@ -158,11 +160,13 @@ type objKind struct {
 // histogram counts durations by their binary logarithm, in quarters.
 type histogram struct {
 	n     uint32
+	sum   int64
 	count [160]uint32
 }
 
 func (h *histogram) add(ns int64) {
 	h.n++
+	h.sum += ns
 	h.count[logOf(ns)]++
 }
 
@@ -175,8 +179,11 @@ func logOf(ns int64) int {
 }
 
 // median of the durations.
-func (h *histogram) median() int64 {
-	left := h.n / 2
+func (h *histogram) median() int64 { return h.quarter(2) }
+
+// quarter is what so many quarters of the durations do not exceed.
+func (h *histogram) quarter(n uint32) int64 {
+	left := uint32(uint64(h.n) * uint64(n) / 4)
 	for i, c := range h.count {
 		if c > left {
 			l := i/4 + 2
@@ -185,6 +192,24 @@ func (h *histogram) median() int64 {
 		left -= c
 	}
 	return 0
+}
+
+// waitCost is between which bounds the CPU time of a call lies that waited.
+func (c *compiler) waitCost(call uint16) (least, most int64) {
+	if int(call) < len(c.waiting) {
+		if h := &c.waiting[call]; h.n >= waitsKnown {
+			mean := h.sum / int64(h.n)
+			return mean * 9 / 10, mean * 3 / 2
+		}
+	}
+	return switched / 4, 2 * switched
+}
+
+const waitsKnown = 8
+
+// gapPlace is a number for where a gap lies: from one call site to another. Many places may have the same.
+func gapPlace(last, pc uint64) int {
+	return int((last*0x9e3779b97f4a7c15 + pc*0xbf58476d1ce4e5b9) >> 52)
 }
 
 // tree finds the processes and threads, and who made whom.
@@ -333,9 +358,3 @@ func (c *compiler) siteNumber(k siteKey) uint32 {
 
 // RecordCost is what recording an event costs in the time before the next one: most of it the reading of the clock.
 const RecordCost = 12 * time.Nanosecond
-
-// IssueCosts are ns that the engine needs for operations whose own time lies in the demand after them: those that cannot wait.
-var IssueCosts = map[uint16]int64{
-	cabi.OpLock: 60, cabi.OpUnlock: 50, cabi.OpTrylock: 60, cabi.OpRdlock: 60, cabi.OpWrlock: 60, cabi.OpRwunlock: 60, cabi.OpSpinlock: 50,
-	cabi.OpSpinunlock: 50, cabi.OpSempost: 60, cabi.OpSemtry: 60, cabi.OpSignal: 70, cabi.OpBroadcast: 70,
-}

@@ -3,6 +3,7 @@ package demand
 import (
 	"io"
 	"math"
+	"time"
 
 	"prophet/cabi"
 	"prophet/runtime/trace"
@@ -13,7 +14,8 @@ import (
 type pending struct {
 	cabi.ProgOp
 	gap    int64
-	single bool // its own time is part of the next gap
+	usual  int64 // a gap at its place
+	single bool  // its own time is part of the next gap
 	place  place
 	row    int64 // of the table, that wants to know where it came to lie, plus 1
 }
@@ -25,25 +27,31 @@ type emitter struct {
 	out   *opWriter
 	queue []uint32 // files of its events with names
 
-	window  []pending
-	gaps    int64 // ns in the window that it may have run in
-	calls   int64 // CPU ns that its calls are thought to have taken
-	cpu     uint64
-	cpuSeen bool
-	end     uint64 // ticks of the last event's end
-	began   bool
-	carry   int64 // ns of demand too short to be issued yet, or issued too much
-	forks   map[uint32]uint64
-	popened map[int64]*group
-	vforked *group // whose operations these are, until it becomes another program
-	lock    int    // in the window: a file lock that waits for its place and length
-	ends    int    // in the window: an accept or connect that waits for its ends
-	row     *trace.Row
-	ending  bool // the process ends with this thread
-	done    bool
-	body    *bodyAt
-	skip    int      // condition waits that an OpWait stands for
-	held    []uint32 // mutexes
+	window                []pending
+	gaps                  int64 // ns in the window that it may have run in
+	longest               []int64
+	calls                 int64 // CPU ns that its calls took, but for those that waited: between these
+	waitsLeast, waitsMost int64
+	cpu                   uint64
+	cpuSeen               bool
+	sampled               bool // a reading of its CPU time, that is not settled yet
+	sampledAt             uint64
+	sampledCPU            uint64
+	end                   uint64 // ticks of the last event's end
+	last                  uint64 // where it was
+	began                 bool
+	carry                 int64 // ns of demand too short to be issued yet, or issued too much
+	forks                 map[uint32]uint64
+	popened               map[int64]*group
+	vforked               *group // whose operations these are, until it becomes another program
+	lock                  int    // in the window: a file lock that waits for its place and length
+	ends                  int    // in the window: an accept or connect that waits for its ends
+	row                   *trace.Row
+	ending                bool // the process ends with this thread
+	done                  bool
+	body                  *bodyAt
+	skip                  int      // condition waits that an OpWait stands for
+	held                  []uint32 // mutexes
 }
 
 // bodyAt is a section that is being kept as a body.
@@ -89,7 +97,13 @@ func (e *emitter) emit() error {
 			}
 		}
 	}
-	if err := e.flush(1); err != nil {
+	if e.sampled {
+		e.gap(e.sampledAt, math.MaxInt64/4)
+		if err := e.sample(e.sampledCPU); err != nil {
+			return err
+		}
+	}
+	if err := e.flush(0, 0); err != nil {
 		return err
 	}
 	// The end of the process may have come between an unlock and its record.
@@ -106,12 +120,23 @@ func (e *emitter) emit() error {
 }
 
 func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
+	if e.sampled && r.Tag != cabi.TagRSS {
+		// The sample lies in a gap of which only now is known where that is.
+		e.sampled = false
+		usual := int64(math.MaxInt64 / 4)
+		if r.Tag == trace.TagEvent {
+			usual = e.gapUsual[gapPlace(e.last, r.PC)]
+		}
+		e.gap(e.sampledAt, usual)
+		if err := e.sample(e.sampledCPU); err != nil {
+			return err
+		}
+	}
 	switch r.Tag {
 	case trace.TagEvent:
 		return e.event(stream, r)
 	case cabi.TagCPU:
-		e.gap(r.Begin)
-		return e.sample(r.Nums[0])
+		e.sampled, e.sampledAt, e.sampledCPU = true, r.Begin, r.Nums[0]
 	case cabi.TagRSS:
 		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpResident, A: int64(r.Nums[0])}})
 	case cabi.TagExit:
@@ -126,7 +151,7 @@ func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
 }
 
 // gap takes the time up to now as demand, without an event.
-func (e *emitter) gap(now uint64) {
+func (e *emitter) gap(now uint64, usual int64) {
 	if !e.began {
 		e.began, e.end = true, now
 		return
@@ -136,7 +161,7 @@ func (e *emitter) gap(now uint64) {
 	}
 	g := e.t.Clock.NS(now - e.end)
 	e.end = now
-	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g})
+	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g, usual: usual})
 }
 
 func (e *emitter) put(p pending) {
@@ -146,10 +171,10 @@ func (e *emitter) put(p pending) {
 
 // sample settles the demand since the last reading of the thread's CPU time.
 func (e *emitter) sample(cpu uint64) error {
-	share := 1.0
+	low, high := int64(0), int64(0)
 	if e.cpuSeen && e.gaps > 20_000 && cpu >= e.cpu {
-		share = float64(int64(cpu-e.cpu)-e.calls) / float64(e.gaps)
-		share = math.Max(0, math.Min(1, share))
+		idle := e.gaps - int64(cpu-e.cpu) + e.calls
+		low, high = min(max(idle+e.waitsLeast, 0), e.gaps), min(max(idle+e.waitsMost, 0), e.gaps)
 	} else if !e.cpuSeen && e.th.group.main == e.th && e.th.group.parent == nil {
 		// What the loader did before we were there.
 		if more := int64(cpu) - e.calls - e.gaps; more > 0 && more < 1e9 {
@@ -158,24 +183,85 @@ func (e *emitter) sample(cpu uint64) error {
 	}
 	e.cpu, e.cpuSeen = cpu, true
 	if e.opt.Path == PathThink {
-		share = 1
+		low, high = 0, 0
 	}
-	return e.flush(share)
+	return e.flush(low, high)
 }
 
-// flush writes the window, of whose gaps the thread ran this share.
-func (e *emitter) flush(share float64) error {
-	e.info.Loose += nsOf(float64(e.gaps) * (1 - share))
+// lose takes from the gaps of the window the time in which the thread did not run: between low and high ns, as its CPU time says, of
+// which calls that waited had a part that is known roughly. Who is made to wait for a processor waits long and seldom. So first
+// gaps lose what makes them far longer than others at their place, and then the longest ones are cut to one length. A share
+// off every gap instead would leave those several times too long, and others wait for that elsewhere.
+func (e *emitter) lose(low, high int64) int64 {
+	excess := int64(0)
+	for i := range e.window {
+		if p := &e.window[i]; p.gap > outlier(p.usual) {
+			excess += p.gap - p.usual
+		}
+	}
+	lost := min(max(excess, low), high)
+	if excess > 0 {
+		share := min(float64(lost)/float64(excess), 1)
+		for i := range e.window {
+			if p := &e.window[i]; p.gap > outlier(p.usual) {
+				p.gap -= int64(float64(p.gap-p.usual) * share)
+			}
+		}
+	}
+	if level := e.level(lost - excess); level < math.MaxInt64 {
+		for i := range e.window {
+			e.window[i].gap = min(e.window[i].gap, level)
+		}
+	}
+	return lost
+}
+
+// outlier is from which length on a gap is far longer than is usual at its place.
+func outlier(usual int64) int64 { return 2*usual + 10_000 }
+
+// level is how long gaps can be at most if the longest ones lose so many ns.
+func (e *emitter) level(lost int64) int64 {
+	if lost <= 0 {
+		return math.MaxInt64
+	}
+	e.longest = e.longest[:0]
+	sum := int64(0)
+	for i := range e.window {
+		e.longest = append(e.longest, e.window[i].gap)
+		sum += e.window[i].gap
+	}
+	for {
+		level := (sum - lost) / int64(len(e.longest))
+		more := e.longest[:0]
+		for _, g := range e.longest {
+			if g > level {
+				more = append(more, g)
+			} else {
+				sum -= g
+			}
+		}
+		if len(more) == len(e.longest) || len(more) == 0 {
+			return level
+		}
+		e.longest = more
+	}
+}
+
+// flush writes the window, in whose gaps the thread did not run for so many ns, between low and high.
+func (e *emitter) flush(low, high int64) error {
+	if high > 0 {
+		e.info.Loose += time.Duration(e.lose(low, high))
+	}
 	recorded := int64(e.opt.Record)
 	for i := range e.window {
 		p := &e.window[i]
-		d := int64(float64(p.gap)*share*e.opt.Scale + 0.5)
-		e.info.CPU += nsOf(float64(p.gap) * share)
+		d := int64(float64(p.gap)*e.opt.Scale + 0.5)
+		e.info.CPU += time.Duration(p.gap)
 		if p.Code != cabi.OpCPU && p.Code != cabi.OpResident && p.Code != cabi.OpMore {
 			d -= recorded
 		}
 		if p.single {
-			d -= e.opt.Costs[p.Code]
+			p.Flags |= cabi.OpSingle
 		}
 		d += e.carry
 		e.carry = 0
@@ -206,7 +292,7 @@ func (e *emitter) flush(share float64) error {
 		e.settle(p, at)
 	}
 	e.window = e.window[:0]
-	e.gaps, e.calls = 0, 0
+	e.gaps, e.calls, e.waitsLeast, e.waitsMost = 0, 0, 0, 0
 	e.lock, e.ends = -1, -1
 	return nil
 }
@@ -248,7 +334,8 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 		e.end = r.End
 	}
 	e.row = r.Row
-	p := pending{gap: gap, single: !r.Timed, place: place{stream.UID, r.N}}
+	p := pending{gap: gap, usual: e.gapUsual[gapPlace(e.last, r.PC)], single: !r.Timed, place: place{stream.UID, r.N}}
+	e.last = r.PC
 	e.ends, e.lock = -1, -1
 
 	for _, late := range e.loops.releases[p.place] {
@@ -258,7 +345,7 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 		e.skip = n
 	}
 	if w, ok := e.loops.at[p.place]; ok {
-		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, place: p.place, row: w.row}
+		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, usual: p.usual, place: p.place, row: w.row}
 		if w.choice {
 			q.Flags, q.Site = cabi.OpChoice, w.site
 		}
@@ -284,7 +371,7 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	e.vforked = nil
 	e.issue(stream, r, o, p, dur)
 	if len(e.window) > windowMax {
-		return e.flush(1)
+		return e.flush(0, 0)
 	}
 	return nil
 }

@@ -30,7 +30,9 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 	// calls is what CPU time the call took, as far as it is issued by itself.
 	if dur > 0 {
 		if r.Note&cabi.NoteWaited != 0 || sleeps(o.code) {
-			e.calls += min(dur, switched)
+			least, most := e.waitCost(r.Call)
+			e.waitsLeast += min(dur, least)
+			e.waitsMost += min(dur, most)
 		} else {
 			e.calls += e.typical(r, dur)
 		}

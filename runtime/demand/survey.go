@@ -18,6 +18,7 @@ func (c *compiler) survey() error {
 	if err := c.look(); err != nil {
 		return err
 	}
+	c.gapAt = make([]histogram, len(c.gapUsual))
 	s := surveyor{compiler: c, at: make([]threadAt, len(c.threads))}
 	m := c.t.Merge(c.t.Threads...)
 	for {
@@ -39,6 +40,10 @@ func (c *compiler) survey() error {
 		return errors.New("the trace has no events")
 	}
 	c.orders.sort()
+	for i := range c.gapAt {
+		c.gapUsual[i] = c.gapAt[i].quarter(3) * 5 / 4
+	}
+	c.gapAt = nil
 	c.queues = make([][]uint32, len(c.threads))
 	for i := range s.at {
 		c.queues[i] = s.at[i].queue
@@ -114,6 +119,15 @@ type threadAt struct {
 	queue []uint32 // files of its events with names, for the second reading
 	sect  []*section
 	last  siteKey
+
+	cpu     uint64 // of its last sample, if seen; and since then
+	cpuSeen bool
+	end     uint64 // ticks of the last event's end
+	done    uint64 // the same, whatever samples came after it
+	pc      uint64 // where it was
+	gaps    uint64 // ticks between events
+	events  int
+	waited  uint16 // a call that waited
 }
 
 func (c *compiler) fdOf(r *trace.Record) int64 {
@@ -132,10 +146,13 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 	switch r.Tag {
 	case trace.TagEvent:
 		s.info.Events++
+		s.ran(at, r)
 		s.event(th, at, r)
 		if s.opt.Path == PathHome {
 			s.orders.note(s.compiler, th, r)
 		}
+	case cabi.TagCPU:
+		s.sampled(at, r)
 	case cabi.TagInput:
 		if at.stat {
 			s.stat(at, r)
@@ -154,6 +171,46 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 		s.info.Unseen++
 	}
 }
+
+// ran counts the time between the samples of a thread's CPU time.
+func (s *surveyor) ran(at *threadAt, r *trace.Record) {
+	if r.Begin > at.end {
+		at.gaps += r.Begin - at.end
+	}
+	if at.pc != 0 && r.Begin > at.done {
+		s.gapAt[gapPlace(at.pc, r.PC)].add(s.t.Clock.NS(r.Begin - at.done))
+	}
+	at.pc, at.done = r.PC, max(at.done, r.End)
+	at.end = max(at.end, r.End)
+	at.events++
+	if r.Timed && (r.Note&cabi.NoteWaited != 0 || waitsIn(r)) {
+		at.waited = r.Call
+	}
+}
+
+func waitsIn(r *trace.Record) bool {
+	o := opOf(r.Row)
+	return o != nil && sleeps(o.code)
+}
+
+// sampled learns what CPU time waiting in a call takes, where that lay between two samples with next to nothing else: the recorder
+// sees to it that there are such.
+func (s *surveyor) sampled(at *threadAt, r *trace.Record) {
+	if r.Begin > at.end {
+		at.gaps += r.Begin - at.end
+	}
+	at.end = max(at.end, r.Begin)
+	used := int64(r.Nums[0]) - int64(at.cpu)
+	if at.cpuSeen && at.events <= eventsShort && at.waited != 0 && int(at.waited) < len(s.waiting) && used > 0 {
+		if gaps := s.t.Clock.NS(at.gaps); gaps < gapsShort && used > gaps {
+			s.waiting[at.waited].add(used - gaps)
+		}
+	}
+	at.cpu, at.cpuSeen, at.gaps, at.events, at.waited = r.Nums[0], true, 0, 0, 0
+}
+
+// What next to nothing is: events, and ns.
+const eventsShort, gapsShort = 4, 6000
 
 // begin gives a process the descriptors of its parent as they are now, near enough to when it was forked.
 func (s *surveyor) begin(g *group) {

@@ -147,7 +147,7 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 	}
 	defer os.RemoveAll(p.work)
 	p.program = filepath.Join(p.work, "program")
-	if p.info, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts}, p.program); err != nil {
+	if p.info, err = demand.Compile(t, demand.Options{Record: demand.RecordCost}, p.program); err != nil {
 		return nil, err
 	}
 	if s, err := sense.Load(p.path); err == nil && s != nil && s.Walk != nil {

@@ -1,0 +1,74 @@
+package demand
+
+import (
+	"slices"
+	"testing"
+)
+
+// What a thread did not run is missing from its longest gaps; the others keep their length.
+func TestLevel(t *testing.T) {
+	visited := 0
+	for _, x := range []struct {
+		gaps []int64
+		lost int64
+		want []int64
+	}{
+		{[]int64{30, 40, 20}, 0, []int64{30, 40, 20}},
+		{[]int64{30, 3000, 20, 40}, 2960, []int64{30, 40, 20, 40}},
+		{[]int64{30, 3000, 20, 2000}, 4900, []int64{30, 50, 20, 50}},
+		{[]int64{0, 0, 10, 10}, 20, []int64{0, 0, 0, 0}},
+		{[]int64{7}, 3, []int64{4}},
+	} {
+		visited++
+		e := emitter{}
+		for _, g := range x.gaps {
+			e.put(pending{gap: g})
+		}
+		level := e.level(x.lost)
+		var got []int64
+		for _, w := range e.window {
+			got = append(got, min(w.gap, level))
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%v without %d: %v, not %v", x.gaps, x.lost, got, x.want)
+		}
+	}
+	if visited != 5 {
+		t.Errorf("%d cases", visited)
+	}
+}
+
+// What a thread lost is sought where gaps are far longer than usual, as far as its CPU time allows; what that does not explain is
+// missing from the longest gaps.
+func TestLose(t *testing.T) {
+	const us = 1000
+	visited := 0
+	for _, x := range []struct {
+		gaps      []int64 // each with 2 us as usual
+		low, high int64
+		want      []int64
+	}{
+		{[]int64{2 * us, 3 * us, 400 * us, 2 * us}, 300 * us, 500 * us, []int64{2 * us, 3 * us, 2 * us, 2 * us}},
+		{[]int64{2 * us, 3 * us, 400 * us, 2 * us}, 0, 199 * us, []int64{2 * us, 3 * us, 201 * us, 2 * us}},
+		{[]int64{2 * us, 3 * us, 400 * us, 2 * us}, 399 * us, 399 * us, []int64{2 * us, 2 * us, 2 * us, 2 * us}},
+		{[]int64{2 * us, 5 * us, 9 * us, 2 * us}, 0, 50 * us, []int64{2 * us, 5 * us, 9 * us, 2 * us}},
+		{[]int64{2 * us, 5 * us, 9 * us, 2 * us}, 8 * us, 50 * us, []int64{2 * us, 3 * us, 3 * us, 2 * us}},
+	} {
+		visited++
+		e := emitter{}
+		for _, g := range x.gaps {
+			e.put(pending{gap: g, usual: 2 * us})
+		}
+		e.lose(x.low, x.high)
+		var got []int64
+		for _, w := range e.window {
+			got = append(got, w.gap)
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%v without %d to %d: %v, not %v", x.gaps, x.low, x.high, got, x.want)
+		}
+	}
+	if visited != 5 {
+		t.Errorf("%d cases", visited)
+	}
+}
