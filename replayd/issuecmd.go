@@ -119,7 +119,7 @@ func partsOf(q issue.Request) ([]issue.Part, error) {
 		return nil, err
 	}
 	defer log.Close()
-	return issue.Parts(q.Program, log)
+	return issue.Parts(q.Program, log, q.Scale)
 }
 
 // wayOf is which way an issue goes.

@@ -1,19 +1,15 @@
 package issue
 
 import (
-	"bufio"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"io"
+	"cmp"
 	"os"
 	"slices"
 
-	"prophet/cabi"
+	"prophet/runtime/breakdown"
 	"prophet/runtime/issued"
 )
 
-// Part is the time that a thread of the engine spent in operations of one class, or between them.
+// Part is the time that a thread of the engine spent with things of one class (runtime/breakdown).
 type Part struct {
 	UID     uint32  `json:"uid"` // of the recorded thread
 	Class   string  `json:"class"`
@@ -23,31 +19,8 @@ type Part struct {
 // PartsMax bounds how many parts are said: those of the longest time.
 const PartsMax = 4000
 
-const opSize, opsMax = 40, 1 << 30
-
-// classOf is the class of an operation's own time.
-func classOf(code uint16) string {
-	switch code {
-	case cabi.OpLock, cabi.OpUnlock, cabi.OpTrylock, cabi.OpTimedlock, cabi.OpRdlock, cabi.OpWrlock, cabi.OpTryrdlock, cabi.OpTrywrlock, cabi.OpRwunlock,
-		cabi.OpSpinlock, cabi.OpSpintry, cabi.OpSpinunlock, cabi.OpFlock, cabi.OpFcntlLock:
-		return "locks"
-	case cabi.OpWait, cabi.OpSignal, cabi.OpBroadcast, cabi.OpRelease, cabi.OpBarrier, cabi.OpSemwait, cabi.OpSemtry, cabi.OpSemtimed, cabi.OpSempost,
-		cabi.OpJoin, cabi.OpWaitpid:
-		return "waits"
-	case cabi.OpSleep:
-		return "sleep"
-	case cabi.OpTake, cabi.OpGive, cabi.OpAccept, cabi.OpConnect, cabi.OpShutdown, cabi.OpPipe, cabi.OpSocketpair:
-		return "net"
-	case cabi.OpOpen, cabi.OpClose, cabi.OpRead, cabi.OpWrite, cabi.OpPread, cabi.OpPwrite, cabi.OpLseek, cabi.OpFsync, cabi.OpFdatasync, cabi.OpSyncfs,
-		cabi.OpSyncrange, cabi.OpTruncate, cabi.OpFallocate, cabi.OpFstat, cabi.OpFadvise, cabi.OpStat, cabi.OpAccess, cabi.OpUnlink, cabi.OpMkdir,
-		cabi.OpRmdir, cabi.OpRename, cabi.OpLink, cabi.OpTruncateName, cabi.OpSendfile, cabi.OpCopyrange:
-		return "disk"
-	}
-	return "cpu"
-}
-
-// Parts sums a log by thread and class. The program was verified; what is read of it is checked all the same.
-func Parts(program string, log *issued.Log) ([]Part, error) {
+// Parts splits an issue, whose CPU demand was scaled, by thread and class: the longest first.
+func Parts(program string, log *issued.Log, scale float64) ([]Part, error) {
 	f, err := os.Open(program)
 	if err != nil {
 		return nil, err
@@ -57,65 +30,22 @@ func Parts(program string, log *issued.Log) ([]Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	var h cabi.Prog
-	if err := binary.Read(f, binary.LittleEndian, &h); err != nil {
+	p, err := breakdown.Load(f, st.Size())
+	if err != nil {
 		return nil, err
 	}
-	size, each := uint64(st.Size()), uint64(binary.Size(cabi.ProgThread{}))
-	if h.Magic != cabi.ProgMagic || h.Version != cabi.ProgVersion || h.Ops > opsMax || h.OpsAt > size || h.Ops > (size-h.OpsAt)/opSize ||
-		h.ThreadsAt > size || uint64(h.Threads) > (size-h.ThreadsAt)/each {
-		return nil, errors.New("a table of the compiled trace lies outside of it")
-	}
-	if len(log.Threads) != int(h.Threads) || log.Program != h.Sum {
-		return nil, errors.New("the log is of another program")
-	}
-	threads := make([]cabi.ProgThread, h.Threads)
-	if err := binary.Read(io.NewSectionReader(f, int64(h.ThreadsAt), int64(uint64(h.Threads)*each)), binary.LittleEndian, threads); err != nil {
+	s, err := p.Issue(log, scale)
+	if err != nil {
 		return nil, err
-	}
-	codes := make([]uint16, h.Ops)
-	ops := bufio.NewReaderSize(io.NewSectionReader(f, int64(h.OpsAt), int64(h.Ops*opSize)), 1<<20)
-	var op [opSize]byte
-	for i := range codes {
-		if _, err := io.ReadFull(ops, op[:]); err != nil {
-			return nil, err
-		}
-		codes[i] = binary.LittleEndian.Uint16(op[:])
 	}
 	var list []Part
-	for n := range log.Threads {
-		sum := map[string]uint64{}
-		var l cabi.ProgLog
-		it, last := log.Iter(n), uint64(0)
-		for {
-			err := it.Next(&l)
-			if err == io.EOF {
-				break
+	for n := range s.Threads {
+		for c, ns := range s.Threads[n] {
+			if ns > 0 {
+				list = append(list, Part{p.UID(n), breakdown.Class(c).String(), float64(ns) / 1e9})
 			}
-			if err != nil {
-				return nil, err
-			}
-			if l.Op >= h.Ops || l.End < l.Begin {
-				return nil, fmt.Errorf("the engine's log of thread %d has an operation that is none", n)
-			}
-			if last != 0 && l.Begin > last {
-				sum["cpu"] += l.Begin - last
-			}
-			sum[classOf(codes[l.Op])] += l.End - l.Begin
-			last = l.End
-		}
-		for class, t := range sum {
-			list = append(list, Part{threads[n].UID, class, float64(t) / float64(log.Hz)})
 		}
 	}
-	slices.SortFunc(list, func(a, b Part) int {
-		switch {
-		case a.Seconds > b.Seconds:
-			return -1
-		case a.Seconds < b.Seconds:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b Part) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	return list[:min(len(list), PartsMax)], nil
 }

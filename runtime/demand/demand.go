@@ -26,6 +26,7 @@ package demand
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math/bits"
 	"os"
 	"slices"
@@ -40,6 +41,7 @@ type Options struct {
 	Record time.Duration // what recording added to an event at home
 	Scale  float64       // CPU demand on the target for one of home's; 0: 1
 	Path   Path
+	Home   io.Writer // is told when the recorded run was where: an At for each operation; nil: nobody is
 }
 
 // Info is what was found on the way.
@@ -59,6 +61,11 @@ type Info struct {
 	Skipped   map[string]uint64
 	Files     int
 	FileBytes int64
+
+	Names   []string // of threads, as the trace has them; with Options.Home
+	Whats   []What   // the first is none
+	Paths   []string // of files, by number
+	Objects []What   // of synchronisation, by number: Obj and Kind
 }
 
 // Compile writes the program of a trace into a file.

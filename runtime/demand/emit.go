@@ -17,7 +17,12 @@ type pending struct {
 	usual  int64 // a gap at its place
 	single bool  // its own time is part of the next gap
 	place  place
-	row    int64 // of the table, that wants to know where it came to lie, plus 1
+	row    int64  // of the table, that wants to know where it came to lie, plus 1
+	begin  uint64 // ticks of home's event; 0: it is of none
+	end    uint64
+	what   uint32
+	as     uint16 // the code that home.go says of it; 0: its own
+	ofLoop bool   // a condition wait that an OpWait stands for
 }
 
 // emitter makes the operations of one thread.
@@ -27,31 +32,26 @@ type emitter struct {
 	out   *opWriter
 	queue []uint32 // files of its events with names
 
-	window                []pending
-	gaps                  int64 // ns in the window that it may have run in
-	longest               []int64
-	calls                 int64 // CPU ns that its calls took, but for those that waited: between these
-	waitsLeast, waitsMost int64
-	cpu                   uint64
-	cpuSeen               bool
-	sampled               bool // a reading of its CPU time, that is not settled yet
-	sampledAt             uint64
-	sampledCPU            uint64
-	end                   uint64 // ticks of the last event's end
-	last                  uint64 // where it was
-	began                 bool
-	carry                 int64 // ns of demand too short to be issued yet, or issued too much
-	forks                 map[uint32]uint64
-	popened               map[int64]*group
-	vforked               *group // whose operations these are, until it becomes another program
-	lock                  int    // in the window: a file lock that waits for its place and length
-	ends                  int    // in the window: an accept or connect that waits for its ends
-	row                   *trace.Row
-	ending                bool // the process ends with this thread
-	done                  bool
-	body                  *bodyAt
-	skip                  int      // condition waits that an OpWait stands for
-	held                  []uint32 // mutexes
+	window  []pending
+	gaps    int64 // ns in the window that it may have run in
+	calls   int64 // CPU ns that its calls are thought to have taken
+	cpu     uint64
+	cpuSeen bool
+	end     uint64 // ticks of the last event's end
+	began   bool
+	carry   int64 // ns of demand too short to be issued yet, or issued too much
+	forks   map[uint32]uint64
+	popened map[int64]*group
+	vforked *group // whose operations these are, until it becomes another program
+	lock    int    // in the window: a file lock that waits for its place and length
+	ends    int    // in the window: an accept or connect that waits for its ends
+	row     *trace.Row
+	ending  bool // the process ends with this thread
+	done    bool
+	home    *atWriter // nil: nobody wants to know
+	body    *bodyAt
+	skip    int      // condition waits that an OpWait stands for
+	held    []uint32 // mutexes
 }
 
 // bodyAt is a section that is being kept as a body.
@@ -66,6 +66,8 @@ const (
 	sleepAdd = 55_000  // ns that a sleep takes longer than asked for
 	switched = 3_000   // CPU ns of a call that waited
 	carryMin = -20_000
+
+	outsideLeast = 100_000 // ns that a call has to wait for what is not in the run, to be slept
 )
 
 // emit makes the operations of a thread.
@@ -116,6 +118,9 @@ func (e *emitter) emit() error {
 	if e.ending && !e.done {
 		last.Code = cabi.OpExit
 	}
+	if e.home != nil {
+		e.home.put(&pending{ProgOp: last, begin: e.end, end: e.end}, uint32(e.out.n), e.th.n, 1)
+	}
 	return e.out.put(last)
 }
 
@@ -153,7 +158,7 @@ func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
 // gap takes the time up to now as demand, without an event.
 func (e *emitter) gap(now uint64, usual int64) {
 	if !e.began {
-		e.began, e.end = true, now
+		e.begin(now)
 		return
 	}
 	if now <= e.end {
@@ -161,7 +166,13 @@ func (e *emitter) gap(now uint64, usual int64) {
 	}
 	g := e.t.Clock.NS(now - e.end)
 	e.end = now
-	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g, usual: usual})
+	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g, begin: now, end: now})
+}
+
+// begin is when the thread is first heard of.
+func (e *emitter) begin(now uint64) {
+	e.began, e.end = true, now
+	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, begin: now, end: now})
 }
 
 func (e *emitter) put(p pending) {
@@ -281,11 +292,19 @@ func (e *emitter) flush(low, high int64) error {
 			}
 			d -= widest
 		}
-		if p.Code == cabi.OpCPU && d == 0 {
+		at := e.out.n
+		none := p.Code == cabi.OpCPU && d == 0
+		if e.home != nil {
+			op := uint32(at)
+			if none {
+				op = NoOp
+			}
+			e.home.put(p, op, e.th.n, share)
+		}
+		if none {
 			continue
 		}
 		p.CPU = uint32(d)
-		at := e.out.n
 		if err := e.out.put(p.ProgOp); err != nil {
 			return err
 		}
@@ -320,7 +339,7 @@ func (e *emitter) settle(p *pending, at uint64) {
 
 func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	if !e.began {
-		e.began, e.end = true, r.Begin
+		e.begin(r.Begin)
 	}
 	gap := int64(0)
 	if r.Begin > e.end {
@@ -334,8 +353,10 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 		e.end = r.End
 	}
 	e.row = r.Row
-	p := pending{gap: gap, usual: e.gapUsual[gapPlace(e.last, r.PC)], single: !r.Timed, place: place{stream.UID, r.N}}
-	e.last = r.PC
+	p := pending{gap: gap, single: !r.Timed, place: place{stream.UID, r.N}, begin: r.Begin, end: max(r.Begin, r.End)}
+	if e.home != nil {
+		p.what = e.home.what(stream, r)
+	}
 	e.ends, e.lock = -1, -1
 
 	for _, late := range e.loops.releases[p.place] {
@@ -345,7 +366,8 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 		e.skip = n
 	}
 	if w, ok := e.loops.at[p.place]; ok {
-		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, usual: p.usual, place: p.place, row: w.row}
+		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, place: p.place, row: w.row, begin: r.Begin, end: r.Begin,
+			what: p.what}
 		if w.choice {
 			q.Flags, q.Site = cabi.OpChoice, w.site
 		}
@@ -418,15 +440,19 @@ func (e *emitter) other(r *trace.Record, p pending, dur int64) {
 		}
 	}
 	p.single = false
+	wait, end := dur-run, p.end
+	if wait > outsideLeast {
+		p.end = min(p.begin+e.t.Clock.Ticks(run)-e.t.Clock.Ticks0, end)
+	}
 	e.put(p)
 	if run > 0 {
 		// As measured, not a share of a gap.
 		e.window[len(e.window)-1].gap += run
 		e.gaps += run
 	}
-	if wait := dur - run; wait > 100_000 {
+	if wait > outsideLeast {
 		e.info.Outside += nsOf(float64(wait))
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpSleep, Flags: cabi.OpHome, A: wait - sleepAdd}})
+		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpSleep, Flags: cabi.OpHome, A: wait - sleepAdd}, begin: p.end, end: end, what: p.what, as: p.as})
 	}
 	if r.Row != nil {
 		e.info.Skipped[r.Row.Name]++

@@ -68,12 +68,13 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 	case opCondwait:
 		if e.skip > 0 {
 			e.skip--
-			p.Code = cabi.OpCPU
+			p.Code, p.as, p.ofLoop = cabi.OpCPU, AtWait, true
 			e.put(p)
 			return
 		}
 		// A wait outside of any section that was seen.
 		e.info.Lone++
+		p.as = AtWait
 		e.other(r, p, dur)
 		return
 	case cabi.OpSignal, cabi.OpBroadcast:
@@ -128,7 +129,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 			p.Code, p.Want, p.A = cabi.OpSleep, 0, dur-sleepAdd
 			break
 		}
-		p.Code = cabi.OpCPU
+		p.Code, p.as = cabi.OpCPU, AtPoll
 	case cabi.OpOpen:
 		fl, to := openArgs(r)
 		p.A, p.B, p.Obj = fl, int64(first), uint32(to)

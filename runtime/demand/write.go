@@ -67,18 +67,9 @@ type fix struct {
 const opSize = 40
 
 func (w *opWriter) put(o cabi.ProgOp) error {
-	le := binary.LittleEndian
-	b := w.buf[:]
-	le.PutUint16(b, o.Code)
-	le.PutUint16(b[2:], o.Flags)
-	le.PutUint32(b[4:], o.Obj)
-	le.PutUint32(b[8:], o.CPU)
-	le.PutUint32(b[12:], o.Site)
-	le.PutUint64(b[16:], uint64(o.A))
-	le.PutUint64(b[24:], uint64(o.B))
-	le.PutUint64(b[32:], uint64(o.Want))
+	putOp(w.buf[:], &o)
 	w.n++
-	_, err := w.b.Write(b)
+	_, err := w.b.Write(w.buf[:])
 	return err
 }
 
@@ -110,18 +101,34 @@ func (c *compiler) write(f *os.File) error {
 	c.ways = &ways{count: map[wayKey]int{}}
 	c.before = map[*group][]pending{}
 	var threads []cabi.ProgThread
+	var home *atWriter
+	if c.opt.Home != nil {
+		home = newAtWriter(c)
+	}
 	for _, th := range c.threads {
-		e := &emitter{compiler: c, th: th, out: w, queue: c.queues[th.n]}
+		e := &emitter{compiler: c, th: th, out: w, queue: c.queues[th.n], home: home}
 		w.hash = 0
 		t := cabi.ProgThread{First: w.n, Proc: th.group.n}
 		if len(th.streams) > 0 {
 			t.UID = th.streams[0].UID
+		}
+		if home != nil {
+			name := ""
+			if len(th.streams) > 0 {
+				name = th.streams[0].Name
+			}
+			c.info.Names = append(c.info.Names, name)
 		}
 		if err := e.emit(); err != nil {
 			return err
 		}
 		t.Count = w.n - t.First
 		threads = append(threads, t)
+	}
+	if home != nil {
+		if err := home.end(c); err != nil {
+			return err
+		}
 	}
 	c.info.Ops = w.n
 	head.OpsAt, head.Ops = uint64(headSize), w.n

@@ -3,6 +3,7 @@ package predict
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -43,5 +44,50 @@ func TestQuantile(t *testing.T) {
 	}
 	if v[0] != 3 || Median(nil) != 0 {
 		t.Error("the list was sorted, or nothing has a median")
+	}
+}
+
+// Of medians of real runs nine in ten lie within, whether it is the machine or the model that errs.
+func TestInterval(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	runs := func(n int, mean, scatter float64) []float64 {
+		v := make([]float64, n)
+		for i := range v {
+			v[i] = mean * math.Exp(scatter*r.NormFloat64())
+			if r.IntN(20) == 0 {
+				v[i] *= 1.5 // something else ran
+			}
+		}
+		return v
+	}
+	visited := 0
+	for _, x := range []struct{ scatter, drift, model float64 }{{0.01, 0.005, 0.025}, {0.05, 0.01, 0.02}, {0.1, 0.02, 0.025}, {0.02, 0.03, 0.02}, {0.02, 0.01, 0.04}} {
+		visited++
+		within := 0
+		const times = 2000
+		for range times {
+			// What the model is off by there need not be what it is off by at home.
+			off, there, h := math.Exp(x.model*r.NormFloat64()), math.Exp(x.model*r.NormFloat64()), Home{}
+			drift := func() float64 { return math.Exp(x.drift * r.NormFloat64()) }
+			h.First, h.Again, h.Issued = runs(5, drift(), x.scatter), runs(5, drift(), x.scatter), runs(5, off, x.scatter)
+			low, high := Interval(runs(10, there, x.scatter), &h)
+			if m := Median(runs(10, drift(), x.scatter)); low <= m && m <= high {
+				within++
+			}
+		}
+		share := float64(within) / times
+		t.Logf("%+v: %.1f %%", x, share*100)
+		if share < 0.8 || share > 0.97 {
+			t.Errorf("%+v: %.1f %% lie within", x, share*100)
+		}
+	}
+	if visited != 5 {
+		t.Errorf("%d machines", visited)
+	}
+	for _, v := range [][]float64{nil, {0}, {1}, {1, 1}, {1, 1, 1}} {
+		low, high := Interval(v, &Home{})
+		if m := Median(v); low > m || high < m || m > 0 && (low > 0.97*m || low < 0.8*m) || math.IsNaN(low+high) {
+			t.Errorf("%v: %g to %g", v, low, high)
+		}
 	}
 }

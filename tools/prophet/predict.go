@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,22 +31,25 @@ import (
 // forecast is a prediction as it is printed: what reports read, and what only this command says.
 type forecast struct {
 	report.Prediction
-	Refused  string  `json:"refused,omitempty"`
-	Issues   int     `json:"issues"`
-	Factor   float64 `json:"cpu_factor"`
-	Off      float64 `json:"home_issue_error"` // of issuing at home against the program there, as a share
-	Checked  int     `json:"home_runs"`
-	Unknown  uint64  `json:"unknown_ways"`
-	Other    uint64  `json:"other_ways"`
-	Forced   uint64  `json:"forced_waits"`
-	Unlearnt int     `json:"unlearnt_loops"`
-	Outside  float64 `json:"outside_seconds"`
+	Refused  string    `json:"refused,omitempty"`
+	Issues   int       `json:"issues"`
+	Seconds  []float64 `json:"issues_seconds"` // what each took
+	Factor   float64   `json:"cpu_factor"`
+	Off      float64   `json:"home_issue_error"` // of issuing at home against the program there, as a share
+	Checked  int       `json:"home_runs"`
+	Unknown  uint64    `json:"unknown_ways"`
+	Other    uint64    `json:"other_ways"`
+	Forced   uint64    `json:"forced_waits"`
+	Unlearnt int       `json:"unlearnt_loops"`
+	Outside  float64   `json:"outside_seconds"`
 }
 
 // predictor is one call of the command.
 type predictor struct {
 	path, work, program string
 	issues, homeRuns    int
+	whatIfs             int
+	split               *split
 	force               bool
 	trace               *trace.Trace
 	info                *demand.Info
@@ -79,6 +83,7 @@ results that home saw are followed as home followed them. It is not validated by
 	c.Flags().StringArrayVarP(&targets, "target", "t", nil, "a `TARGET`:\n"+target.Forms)
 	c.Flags().IntVarP(&p.issues, "issues", "n", 10, "how often the demand is issued")
 	c.Flags().IntVar(&p.homeRuns, "home-runs", 3, "how often the program and an issue are tried at home; 0: they are not")
+	c.Flags().IntVar(&p.whatIfs, "what-if", 3, "how often each change of a resource is issued; 0: what it could bring is taken from the critical path")
 	c.Flags().BoolVar(&p.force, "force", false, "predict even where it would be refused")
 	c.Flags().StringVar(&mix, "mix", "", "what kinds of work the program does, as integer=2,float=1 (see prophet calibrate)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -86,8 +91,8 @@ results that home saw are followed as home followed them. It is not validated by
 		if len(targets) == 0 {
 			return usage("which target? --target, one of\n%s", target.Forms)
 		}
-		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 {
-			return usage("--issues wants 1 to 1000, --home-runs 0 to 1000")
+		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 || p.whatIfs < 0 || p.whatIfs > 1000 {
+			return usage("--issues wants 1 to 1000, --home-runs and --what-if 0 to 1000")
 		}
 		specs := make([]target.Spec, len(targets))
 		for i, s := range targets {
@@ -119,7 +124,7 @@ results that home saw are followed as home followed them. It is not validated by
 				err = printJSON(list)
 			}
 		} else {
-			p.say(list)
+			p.say(os.Stdout, list)
 		}
 		for _, f := range list {
 			if err == nil && f.Refused != "" {
@@ -147,7 +152,7 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 	}
 	defer os.RemoveAll(p.work)
 	p.program = filepath.Join(p.work, "program")
-	if p.info, err = demand.Compile(t, demand.Options{Record: demand.RecordCost}, p.program); err != nil {
+	if err := p.compile(); err != nil {
 		return nil, err
 	}
 	if s, err := sense.Load(p.path); err == nil && s != nil && s.Walk != nil {
@@ -196,7 +201,7 @@ func (p *predictor) atHome(ctx context.Context) error {
 			return err
 		}
 		bar.Set(int64(3*i+1), all)
-		issued, err := at.issue(ctx)
+		issued, err := at.issue(ctx, "program")
 		if err != nil {
 			return fmt.Errorf("issuing at home: %w", err)
 		}
@@ -296,8 +301,8 @@ func (i *issuer) open(ctx context.Context, s target.Spec) error {
 	return err
 }
 
-// issued is what `replayd issue --json` prints.
-type issued struct {
+// issueResult is what `replayd issue --json` prints.
+type issueResult struct {
 	Wall    int64  `json:"wall_ns"`
 	Other   uint64 `json:"other_ways"`
 	Unknown uint64 `json:"unknown_ways"`
@@ -306,10 +311,10 @@ type issued struct {
 	Seconds float64
 }
 
-func (i *issuer) issue(ctx context.Context) (*issued, error) {
-	var r issued
+func (i *issuer) issue(ctx context.Context, program string, more ...string) (*issueResult, error) {
+	var r issueResult
 	got := false
-	args := append([]string{"--program", "program", "--json", "--dir", ".", "--scale", strconv.FormatFloat(i.factor, 'g', -1, 64)}, i.p.walk...)
+	args := append([]string{"--program", program, "--json", "--dir", ".", "--scale", strconv.FormatFloat(i.factor, 'g', -1, 64)}, slices.Concat(i.p.walk, more)...)
 	res, err := i.Issue(ctx, target.Request{Args: args}, func(line string) {
 		if json.Unmarshal([]byte(line), &r) == nil && r.Wall > 0 {
 			got = true
@@ -344,12 +349,12 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: p.homeRuns, Unlearnt: p.info.Unlearnt}
 	var seconds []float64
 	for n := range p.issues {
-		r, err := at.issue(ctx)
+		r, err := at.issue(ctx, "program")
 		if errors.Is(err, target.ErrLost) && ctx.Err() == nil {
 			// Once more, from where it was: what was measured before counts.
 			at.Close()
 			if err = at.open(ctx, s); err == nil {
-				r, err = at.issue(ctx)
+				r, err = at.issue(ctx, "program")
 			}
 		}
 		if err != nil {
@@ -360,12 +365,14 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 		bar.Set(int64(n+1), int64(p.issues))
 	}
 	f.Target, f.Rounds = s.Text, 1
-	f.Predicted, f.Low, f.High = predict.Median(seconds), predict.Quantile(seconds, 0.05), predict.Quantile(seconds, 0.95)
+	f.Predicted, f.Seconds = predict.Median(seconds), seconds
+	f.Low, f.High = predict.Interval(seconds, &p.home)
 	f.Home, f.Noise = p.info.Home.Seconds(), p.home.Noise()
 	if p.homeRuns > 0 {
 		f.Home, f.Off = p.home.Median(), p.home.Off()
 	}
-	return f, nil
+	bar.Done()
+	return f, p.explain(ctx, at, f, seconds)
 }
 
 // speed is how much CPU time the target needs for a second of ours.
@@ -390,33 +397,4 @@ func (p *predictor) speed(ctx context.Context, at *issuer) (float64, error) {
 		return 0, fmt.Errorf("target %s does not say how fast it is", at.Spec().Text)
 	}
 	return calibrate.Scale(p.machine, info.Machine, p.mix).Factor, nil
-}
-
-// say prints the answer for people.
-func (p *predictor) say(list []*forecast) {
-	if p.homeRuns > 0 {
-		fmt.Printf("home       %.3f s, noise %.1f %%; issued there %.3f s (%+.1f %%)\n", p.home.Median(), p.home.Noise()*100, predict.Median(p.home.Issued), p.home.Off()*100)
-	} else {
-		fmt.Printf("home       %.3f s, the recorded run; not tried\n", p.info.Home.Seconds())
-	}
-	for _, f := range list {
-		fmt.Printf("%-10s %.3f s, 90 %% of %s within %.3f to %.3f s", trace.Clean(f.Target), f.Predicted, plural(f.Issues, "issue"), f.Low, f.High)
-		if f.Factor != 1 {
-			fmt.Printf("; CPU time x %.3f", f.Factor)
-		}
-		fmt.Println()
-		if f.Unknown+f.Forced > 0 {
-			fmt.Printf("           %d results that home never had, %d waits that had to be helped: the path there may be another one\n", f.Unknown, f.Forced)
-		}
-		if f.Outside > 0 {
-			fmt.Printf("           %.3f s of it wait for what is outside of the run, as long as at home\n", f.Outside)
-		}
-		if f.Refused != "" {
-			fmt.Printf("           %s\n", f.Refused)
-		}
-	}
-	if p.info.Unlearnt > 0 {
-		fmt.Printf("loops      of %s only home's order is known\n", plural(p.info.Unlearnt, "wait loop"))
-	}
-	fmt.Println("proven     no: not validated by a re-execution")
 }

@@ -1,0 +1,200 @@
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"prophet/cabi"
+	"prophet/runtime/breakdown"
+	"prophet/runtime/demand"
+	"prophet/runtime/issued"
+	"prophet/runtime/recovery"
+	"prophet/runtime/report"
+)
+
+// halves are a recorded run and an issue of it here.
+type halves struct {
+	home, here *breakdown.Split
+	info       *demand.Info
+	program    string
+}
+
+// splitOf is where the time of a recorded run went, and that of an issue of it here.
+func splitOf(t *testing.T, path string, args ...string) halves {
+	t.Helper()
+	tr, _, _, err := recovery.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	dir := t.TempDir()
+	h := halves{program: filepath.Join(dir, "program")}
+	log := filepath.Join(dir, "log")
+	var at bytes.Buffer
+	if h.info, err = demand.Compile(tr, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts, Home: &at}, h.program); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(built(t, "replayd"), append([]string{"issue", "--program", h.program, "--log", log, "--dir", dir}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	f, err := os.Open(h.program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	st, _ := f.Stat()
+	p, err := breakdown.Load(f, st.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.home, err = p.Home(&at); err != nil {
+		t.Fatal(err)
+	}
+	l, err := issued.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if h.here, err = p.Issue(l, 1); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// The path of a real program is as long as its run, at home and in an issue, and the sleeps that are on it are found on both.
+func TestBreakdown(t *testing.T) {
+	visited := 0
+	for _, x := range []struct {
+		argv  []string
+		sleep float64 // on the path, seconds
+	}{{[]string{"barrier", "4", "100"}, 0}, {[]string{"pipeline", "4"}, 0}, {[]string{"kinds"}, 0.15}} {
+		visited++
+		h := splitOf(t, recordedProgram(t, x.argv[0], x.argv[1:]...))
+		for side, s := range map[string]*breakdown.Split{"home": h.home, "here": h.here} {
+			if s.Partial || s.Cut > 0 || s.Path.Sum() != s.NS || s.NS == 0 {
+				t.Errorf("%s, %s: the path takes %d ns of %d; %d cut", x.argv[0], side, s.Path.Sum(), s.NS, s.Cut)
+			}
+			if got := float64(s.Path[breakdown.Sleep]) / 1e9; math.Abs(got-x.sleep) > x.sleep/5 {
+				t.Errorf("%s, %s: %.3f s of the path are sleep, not %.3f", x.argv[0], side, got, x.sleep)
+			}
+			for th, c := range s.Threads {
+				if c.Sum() > s.NS*11/10 || s.On[th].Sum() > s.NS {
+					t.Errorf("%s, %s: thread %d takes %d ns, %d of the path, of %d", x.argv[0], side, th, c.Sum(), s.On[th].Sum(), s.NS)
+				}
+			}
+		}
+	}
+	if visited != 3 {
+		t.Errorf("%d programs", visited)
+	}
+}
+
+// Threads that compute all the time wait for a core where there is one for both.
+func TestBreakdownReady(t *testing.T) {
+	path := recordedProgram(t, "burn", "2", "150")
+	h := splitOf(t, path, "--cpus", "0")
+	if ready := h.here.Path[breakdown.Ready]; ready < h.here.NS/4 {
+		t.Errorf("of %d ns %d are without a core, on the path", h.here.NS, ready)
+	}
+	// What they compute stays the same, however long they wait for it.
+	var home, here uint64
+	for th := range h.home.Threads {
+		home += h.home.Threads[th][breakdown.CPU]
+		here += h.here.Threads[th][breakdown.CPU]
+	}
+	if home < 300e6 || here < home*3/4 || here > home*3/2 {
+		t.Errorf("%d ns are computed at home, %d here", home, here)
+	}
+}
+
+// A program whose sleeps were taken out does not sleep; one that nothing was changed of is the same.
+func TestVary(t *testing.T) {
+	h := splitOf(t, recordedProgram(t, "kinds"))
+	other := filepath.Join(t.TempDir(), "other")
+	if err := demand.Vary(h.program, other, func(uint64, *cabi.ProgOp) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := os.ReadFile(h.program)
+	if b, _ := os.ReadFile(other); !bytes.Equal(a, b) {
+		t.Error("nothing was changed, and it is another")
+	}
+	sleeps := 0
+	if err := demand.Vary(h.program, other, func(_ uint64, o *cabi.ProgOp) bool {
+		if o.Code == cabi.OpSleep {
+			o.A = 0
+			sleeps++
+		}
+		return o.Code == cabi.OpSleep
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := demand.Verify(other); err != nil || sleeps < 2 {
+		t.Errorf("%d sleeps; %v", sleeps, err)
+	}
+	out, err := exec.Command(built(t, "replayd"), "issue", "--program", other, "--parts", "--json", "--dir", t.TempDir()).Output()
+	var r issuedHere
+	if err != nil || json.Unmarshal(out, &r) != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, p := range r.Parts {
+		if p.Class == "sleep" && p.Seconds > 0.02 {
+			t.Errorf("it slept %g s", p.Seconds)
+		}
+	}
+}
+
+// prophet predict says where the time goes on both sides, what decides, and what would change it, in text and in JSON.
+func TestPredictWhere(t *testing.T) {
+	path := recordedProgram(t, "kinds")
+	predict := func(args ...string) string {
+		cmd := exec.Command(built(t, "prophet"), append([]string{"predict", path, "--target", "local,cpus=1", "-n", "1", "--home-runs", "0"}, args...)...)
+		cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+built(t, "replayd"))
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if err != nil || said.Len() > 0 {
+			t.Fatalf("%v: %s", err, said.String())
+		}
+		return string(out)
+	}
+	p, err := report.ReadPrediction(strings.NewReader(predict("--json", "--what-if", "2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := func(list []report.Part, class string) (home, there float64) {
+		for _, x := range list {
+			if class == "" || x.Class == class {
+				home += x.Home
+				there += x.Target
+			}
+		}
+		return home, there
+	}
+	if home, there := sum(p.Path, ""); math.Abs(home-p.Recorded) > 1e-6 || math.Abs(there-p.Issued) > 1e-3 {
+		t.Errorf("the paths take %g and %g s of %g and %g", home, there, p.Recorded, p.Issued)
+	}
+	if home, there := sum(p.Breakdown, "sleep"); math.Abs(home-0.15) > 0.03 || math.Abs(there-0.15) > 0.03 {
+		t.Errorf("%g s of sleep at home, %g there", home, there)
+	}
+	if len(p.Critical) == 0 || len(p.HomeCritical) == 0 || p.Critical[0].Class != "sleep" || p.Critical[0].Call != "usleep" || p.Critical[0].At == "" || p.Critical[0].Seconds < 0.09 {
+		t.Errorf("%+v", p.Critical)
+	}
+	if len(p.Sensitivity) == 0 || p.Sensitivity[0].Resource != "sleeps" || p.Sensitivity[0].Issues != 2 || p.Sensitivity[0].Seconds > -0.1 || len(p.Notes) > 0 {
+		t.Errorf("%+v %v", p.Sensitivity, p.Notes)
+	}
+	text := predict("--what-if", "0")
+	for _, want := range []string{"Where the time of all threads goes", "  sleep    sleeping", "The path that decides", "p0 sleep, usleep in main", "What would change it most", "sleeps: taking no time             at most"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Error("colours where nobody looks")
+	}
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"prophet/runtime/predict"
+	"prophet/runtime/report"
+	"prophet/runtime/term"
+	"prophet/runtime/trace"
+)
+
+// classWords say what a class of time is.
+var classWords = map[string]string{"cpu": "computing", "ready": "no core was free", "disk": "files", "locks": "until a lock was free",
+	"waits": "for other threads", "pipes": "pipes, connections", "sleep": "sleeping", "outside": "outside of the run"}
+
+// classes are their order in tables.
+var classes = []string{"cpu", "ready", "disk", "locks", "waits", "pipes", "sleep", "outside"}
+
+const (
+	partsShown     = 10
+	stretchesShown = 8
+	shownLeast     = 0.005 // of the run: what is less is not a line
+)
+
+// say prints the answer for people.
+func (p *predictor) say(w io.Writer, list []*forecast) {
+	var st style
+	if term.Colours(os.Stdout) {
+		st = style{"\x1b[1m", "\x1b[0m"}
+	}
+	line := func(head, format string, a ...any) {
+		fmt.Fprintf(w, "%s%-10s%s %s\n", st.on, head, st.off, fmt.Sprintf(format, a...))
+	}
+	if p.homeRuns > 0 {
+		line("home", "%s, noise %.1f %%; issued there %s (%+.1f %%)", secondsText(p.home.Median()), p.home.Noise()*100, secondsText(predict.Median(p.home.Issued)), p.home.Off()*100)
+	} else {
+		line("home", "%s, the recorded run; not tried", secondsText(p.info.Home.Seconds()))
+	}
+	for _, f := range list {
+		factor := ""
+		if f.Factor != 1 {
+			factor = fmt.Sprintf("; CPU time x %.3f", f.Factor)
+		}
+		line(trace.Clean(f.Target), "%s, between %s and %s with 90 %% certainty (%s)%s", secondsText(f.Predicted), secondsText(f.Low), secondsText(f.High), plural(f.Issues, "issue"), factor)
+		if f.Unknown+f.Forced > 0 {
+			fmt.Fprintf(w, "           %d results that home never had, %d waits that had to be helped: the path there may be another one\n", f.Unknown, f.Forced)
+		}
+		if f.Outside > 0 {
+			fmt.Fprintf(w, "           %s of it wait for what is outside of the run, as long as at home\n", secondsText(f.Outside))
+		}
+		if f.Refused != "" {
+			fmt.Fprintf(w, "           %s\n", f.Refused)
+		}
+	}
+	if p.info.Unlearnt > 0 {
+		line("loops", "of %s only home's order is known", plural(p.info.Unlearnt, "wait loop"))
+	}
+	line("proven", "no: not validated by a re-execution")
+	for _, f := range list {
+		f.sayWhere(w, st)
+	}
+}
+
+// sayWhere prints where the time goes, and what would change it.
+func (f *forecast) sayWhere(w io.Writer, st style) {
+	head := func(format string, a ...any) { fmt.Fprintf(w, "\n%s%s%s\n", st.on, fmt.Sprintf(format, a...), st.off) }
+	there := trace.Clean(f.Target)
+	if len(f.Breakdown) > 0 {
+		head("Where the time of all threads goes: at home in the recorded run, on %s in an issue of %s", there, secondsText(f.Issued))
+		table(w, "home", "target", sumClasses(f.Breakdown), f.Issued)
+		if rows := most(f.Breakdown, f.Issued); len(rows) > 1 {
+			head("The threads that differ most")
+			table(w, "home", "target", rows, 0)
+		}
+	}
+	if len(f.Path) > 0 {
+		head("The path that decides how long it takes")
+		table(w, "home", "target", sumClasses(f.Path), f.Issued)
+		fmt.Fprintln(w, "  longest on it there:")
+		for _, c := range f.Critical[:min(len(f.Critical), stretchesShown)] {
+			if c.Seconds >= f.Issued*shownLeast {
+				fmt.Fprintf(w, "  %10s  %s\n", secondsText(c.Seconds), criticalText(&c))
+			}
+		}
+	}
+	if len(f.Sensitivity) > 0 {
+		head("What would change it most")
+		for _, x := range f.Sensitivity {
+			how := "at most: so much of the path it is"
+			if x.Issues > 0 {
+				how = fmt.Sprintf("%s to %s in %s", signed(x.Low), signed(x.High), plural(x.Issues, "issue"))
+			}
+			fmt.Fprintf(w, "  %10s  %-34s %s\n", signed(x.Seconds), trace.Clean(x.Resource)+": "+x.How, how)
+		}
+	}
+	for _, n := range f.Notes {
+		fmt.Fprintf(w, "note: %s\n", trace.Clean(n))
+	}
+}
+
+// row is a line of a table of times.
+type row struct {
+	name         string
+	home, target float64
+}
+
+// sumClasses is the time of all threads by class.
+func sumClasses(list []report.Part) []row {
+	var rows []row
+	for _, c := range classes {
+		r := row{name: fmt.Sprintf("%-8s %s", c, classWords[c])}
+		for _, x := range list {
+			if x.Class == c {
+				r.home += x.Home
+				r.target += x.Target
+			}
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// most are the parts that differ most.
+func most(list []report.Part, all float64) []row {
+	sorted := slices.Clone(list)
+	diff := func(x report.Part) float64 { return math.Abs(x.Target - x.Home) }
+	slices.SortStableFunc(sorted, func(a, b report.Part) int { return cmp.Compare(diff(b), diff(a)) })
+	var rows []row
+	for _, x := range sorted[:min(len(sorted), partsShown)] {
+		if diff(x) >= all*shownLeast {
+			rows = append(rows, row{fmt.Sprintf("%-8s %s", x.Class, trace.Clean(x.Thread)), x.Home, x.Target})
+		}
+	}
+	return rows
+}
+
+// table prints rows, but for those that are next to nothing of all.
+func table(w io.Writer, a, b string, rows []row, all float64) {
+	fmt.Fprintf(w, "  %-32s %11s %11s %12s\n", "", a, b, "difference")
+	for _, r := range rows {
+		if max(r.home, r.target) > all*shownLeast/5 {
+			fmt.Fprintf(w, "  %-32s %11s %11s %12s\n", r.name, secondsText(r.home), secondsText(r.target), signed(r.target-r.home))
+		}
+	}
+}
+
+// criticalText says what a thread did there.
+func criticalText(c *report.Critical) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", trace.Clean(c.Thread), c.Class)
+	switch {
+	case c.Call == "":
+	case c.Class == "cpu" || c.Class == "ready":
+		fmt.Fprintf(&b, ", up to %s", trace.Clean(c.Call))
+	default:
+		fmt.Fprintf(&b, ", %s", trace.Clean(c.Call))
+	}
+	if c.Object != "" {
+		fmt.Fprintf(&b, " %s", trace.Clean(c.Object))
+	}
+	if c.At != "" {
+		fmt.Fprintf(&b, " in %s", trace.Clean(c.At))
+	}
+	if c.Times > 1 {
+		fmt.Fprintf(&b, "; %s times, the longest %s", grouped(c.Times), secondsText(c.Longest))
+	}
+	return b.String()
+}
+
+func secondsText(s float64) string {
+	if s > -1e9 && s < 1e9 {
+		return nsText(int64(math.Round(s * 1e9)))
+	}
+	return fmt.Sprintf("%.3g s", s)
+}
+
+func signed(s float64) string {
+	if s >= 0 {
+		return "+" + secondsText(s)
+	}
+	return secondsText(s)
+}
