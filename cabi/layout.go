@@ -233,6 +233,9 @@ type Replay struct {
 	Options   [1024]byte
 	Preload   [8192]byte
 	Given     [4200]byte // PROPHET_TRACE as its children had it
+	Parted    uint32     // as Diverged, where ReplayLearn is set
+	Moved     uint32     // how many ReplayMoved there is room for, a power of two; 0: none
+	MovedAt   uint64
 }
 
 // ReplaySkip is a run of turns' numbers that no stream of a serial run has: of threads that were killed, or jumped away.
@@ -400,6 +403,14 @@ const (
 	IDIdle = 5 // a pid of now: a child that the trace does not have waits at its first call to be told (2) or ended
 )
 
+// ReplayMoved is what something is called here and in the trace, so that a program whose harness comes off does not see
+// its files change: an open hash table that the program fills. Key 0 is free.
+type ReplayMoved struct {
+	Key uint64 // hash of a device and an inode, or of what a file's locks are found by
+	Dev uint64 // that the program was told, or the name of the locks' order
+	Ino uint64
+}
+
 // ReplayTurn is where threads sleep that wait for their turn at one of the objects that share it. Each is called by its
 // bit when the place that it wants to be called at is taken; those that found no room are called at each.
 type ReplayTurn struct {
@@ -421,6 +432,7 @@ const (
 
 	ReplayRealtime = 1 // sleeps take their time
 	ReplayWrites   = 2 // files are really written
+	ReplayLearn    = 4 // who differs stands until the harness is off, and then goes on as it came
 )
 
 // VClock is a clock of virtual time: what programs are told is the kernel's clock - Offset. Offset changes only while

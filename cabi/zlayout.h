@@ -91,6 +91,7 @@
 #define PROPHET_ReplayToken 281474976710655ull
 #define PROPHET_ReplayRealtime 1
 #define PROPHET_ReplayWrites 2
+#define PROPHET_ReplayLearn 4
 #define PROPHET_ClockMonotonic 0
 #define PROPHET_ClockRaw 1
 #define PROPHET_ClockBoot 2
@@ -548,8 +549,11 @@ struct replay {
 	uint8_t options[1024];
 	uint8_t preload[8192];
 	uint8_t given[4200];
+	uint32_t parted;
+	uint32_t moved;
+	uint64_t movedat;
 };
-_Static_assert(sizeof(struct replay) == 25960, "replay");
+_Static_assert(sizeof(struct replay) == 25976, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -594,6 +598,9 @@ _Static_assert(offsetof(struct replay, trace) == 8344, "replay.Trace");
 _Static_assert(offsetof(struct replay, options) == 12544, "replay.Options");
 _Static_assert(offsetof(struct replay, preload) == 13568, "replay.Preload");
 _Static_assert(offsetof(struct replay, given) == 21760, "replay.Given");
+_Static_assert(offsetof(struct replay, parted) == 25960, "replay.Parted");
+_Static_assert(offsetof(struct replay, moved) == 25964, "replay.Moved");
+_Static_assert(offsetof(struct replay, movedat) == 25968, "replay.MovedAt");
 
 struct replaythread {
 	uint32_t uid;
@@ -688,6 +695,16 @@ struct replayid {
 _Static_assert(sizeof(struct replayid) == 16, "replayid");
 _Static_assert(offsetof(struct replayid, key) == 0, "replayid.Key");
 _Static_assert(offsetof(struct replayid, now) == 8, "replayid.Now");
+
+struct replaymoved {
+	uint64_t key;
+	uint64_t dev;
+	uint64_t ino;
+};
+_Static_assert(sizeof(struct replaymoved) == 24, "replaymoved");
+_Static_assert(offsetof(struct replaymoved, key) == 0, "replaymoved.Key");
+_Static_assert(offsetof(struct replaymoved, dev) == 8, "replaymoved.Dev");
+_Static_assert(offsetof(struct replaymoved, ino) == 16, "replaymoved.Ino");
 
 struct replayturn {
 	uint32_t word;

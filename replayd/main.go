@@ -40,7 +40,8 @@ func root() *cobra.Command {
 		Short: "Re-execute recorded runs, and attach to live ones",
 		Long: `replayd --trace re-executes a recorded run: with the command that the trace names, or the one given, in the
 surroundings that the run began in. What the program writes is removed at the end. Every event is compared with the
-trace; the first difference ends the run and is reported.
+trace; the first difference ends the run and is reported. With --learn the program goes on freely from there instead, all of its
+threads from one consistent cut, and that run becomes a trace of its own, which can be executed again, too.
 
 The commands read along live runs without disturbing them, and switch what they record.
 
@@ -77,6 +78,7 @@ Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 	c.Flags().BoolVar(&re.json, "json", false, "print one JSON object about the re-execution on stderr at the end")
 	re.control.add(c)
 	c.Flags().StringVarP(&re.output, "output", "o", "", "the trace of what comes after the harness is taken off (detach); default: beside TRACE, -free before its end")
+	c.Flags().StringVar(&re.learn, "learn", "", "at the first difference take the harness off, let the program go on, and make `NEW` of both parts: the trace of that whole run")
 	c.Flags().BoolVar(&re.hold, "pause", false, "stand before the first event, until the control protocol lets it go on")
 	c.Flags().SetInterspersed(false)
 	flagError := func(code int) func(*cobra.Command, error) error {

@@ -35,6 +35,7 @@ type reexec struct {
 	control  controlFlags
 	hold     bool // before the first event
 	output   string
+	learn    string // the trace to make of a run that differs; "": a difference ends it
 
 	t     *trace.Trace
 	dir   string // where the stream files are
@@ -51,6 +52,7 @@ type reexec struct {
 
 	steer  *control.Again // nil without --control
 	served *served
+	parted *parted // once it has differed and goes on, with --learn
 }
 
 // Of the watchdog: how long nothing may happen in a world in which every thread waits, how much CPU time a thread may use
@@ -72,6 +74,9 @@ func (r *reexec) run(ctx context.Context) (int, error) {
 	defer r.close()
 	if r.hold && r.control.socket == "" {
 		return run.StatusOurs, errors.New("--pause: nobody could let it go on without --control")
+	}
+	if err := r.learns(); err != nil {
+		return run.StatusOurs, err
 	}
 	if r.control.socket != "" {
 		if err := r.serve(); err != nil {
@@ -99,16 +104,28 @@ func (r *reexec) serve() error {
 	if err := r.control.check(); err != nil {
 		return err
 	}
+	if err := r.steers(); err != nil {
+		return err
+	}
+	if r.hold {
+		r.steer.Hold()
+	}
+	var err error
+	r.served, err = watched(r.steer, &r.control, "--work", r.work, filepath.Join(r.work, "run.prophet"))
+	return err
+}
+
+// steers makes who can pause the world and take the harness off.
+func (r *reexec) steers() error {
+	if r.steer != nil {
+		return nil
+	}
 	index, err := shm.OpenIndex(r.index.Name())
 	if err != nil {
 		return err
 	}
 	r.steer = control.NewAgain(r.t, r.trace, filepath.Join(r.work, "run.prophet"), index, r.control.onDeath == "stay", r.realtime, r.gone)
-	if r.hold {
-		r.steer.Hold()
-	}
-	r.served, err = watched(r.steer, &r.control, "--work", r.work, filepath.Join(r.work, "run.prophet"))
-	return err
+	return nil
 }
 
 func (r *reexec) open() error {
@@ -158,6 +175,9 @@ func (r *reexec) open() error {
 	flags := uint32(0)
 	if r.realtime {
 		flags |= cabi.ReplayRealtime
+	}
+	if r.learn != "" {
+		flags |= cabi.ReplayLearn
 	}
 	b, err := replay.Build(r.t, r.dir, flags)
 	if err != nil {
@@ -300,6 +320,9 @@ func (r *reexec) start(ctx context.Context) error {
 	if r.t.Meta.Options.Serial {
 		serial = ",serial"
 	}
+	if r.learn != "" {
+		serial = ",stacks=0"
+	}
 	env := environment(given, run.Padded([]string{"LD_PRELOAD=" + preload, "PROPHET_TRACE=" + filepath.Join(r.work, "run.prophet"),
 		"PROPHET_OPTIONS=level=" + level + serial + ",replay=" + filepath.Join(r.work, "index") + ",pids=" + pids}, recorded(given)))
 	s := inside.Spec{Path: exe, Argv: r.args, Env: env, Dir: r.cwd, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Pids: pids,
@@ -372,7 +395,11 @@ func (r *reexec) ended() <-chan inside.Status {
 func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	dog := &replay.Watchdog{Idle: stallAfter, Spin: r.stall, Loose: r.realtime}
+	idle := stallAfter
+	if r.learn != "" {
+		idle = learnAfter
+	}
+	dog := &replay.Watchdog{Idle: idle, Spin: r.stall, Loose: r.realtime}
 	var events, eventsAtEnd uint64
 	looked, lookedAtEnd := time.Now(), time.Now()
 	killed := replay.Killed(r.t)
@@ -396,15 +423,27 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 			return run.StatusOurs, errors.New("interrupted; " + s.Where(r.t))
 		case <-tick.C:
 		}
-		if r.reported() {
+		if r.parted == nil && r.reported() {
 			s, err := r.state()
 			if err != nil {
 				return run.StatusOurs, err
 			}
 			d := s.Differ(r.t, r.outside(s))
+			if s.Head.Parted != 0 && s.Head.Diverged == 0 {
+				if err := r.part(ctx, d); err == nil {
+					continue
+				}
+			}
 			r.world.Kill()
 			<-ended
 			return r.differs(s, d)
+		}
+		if r.parted != nil {
+			if err := r.parted.look(r); err != nil {
+				r.world.Kill()
+				<-ended
+				return run.StatusOurs, err
+			}
 		}
 		if r.steer != nil {
 			if err := r.steer.Poll(); err != nil {
@@ -453,6 +492,9 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 		case replay.Goes:
 		case replay.Spins:
 			d := s.Spin(r.t, r.outside(s), dog.UID, dog.Used(c.sample, dog.UID), s.Gap(r.t, dog.UID))
+			if r.part(ctx, d) == nil {
+				continue
+			}
 			r.world.Kill()
 			<-ended
 			return r.differs(s, d)
@@ -461,6 +503,9 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 				continue
 			}
 			d := s.Stall(r.t, r.outside(s), c.sample.CPU)
+			if r.part(ctx, d) == nil {
+				continue
+			}
 			r.world.Kill()
 			<-ended
 			return r.differs(s, d)
@@ -506,6 +551,9 @@ func (r *reexec) freed(status inside.Status) (int, error) {
 	}
 	if _, err := recovery.Recover(dir, o); err != nil {
 		return run.StatusOurs, fmt.Errorf("the trace of what came after: %w", err)
+	}
+	if r.parted != nil {
+		return exit, r.learnt(s, dir)
 	}
 	out := r.output
 	if out == "" {
@@ -579,7 +627,7 @@ func (r *reexec) tell(status int, err error) {
 	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used) == nil {
 		r.result.CPUNS = used.Utime.Nano() + used.Stime.Nano()
 	}
-	if err != nil && r.result.Difference == nil {
+	if err != nil && (r.result.Difference == nil || r.parted != nil) {
 		r.result.Error = trace.Clean(err.Error())
 	}
 	e := json.NewEncoder(os.Stderr)

@@ -61,6 +61,29 @@ void shim_id_gone(u32 kind, u64 was, u64 now)
 	}
 }
 
+u64 *shim_moved(u64 a, u64 b, int make)
+{
+	u64 w[2] = {a, b}, key = shim_hash64(w, sizeof w, 0) | 1;
+	struct replaymoved *m;
+	u32 i;
+	if (likely(!shim_index || !shim_index->moved))
+		return 0;
+	m = (struct replaymoved *)((u8 *)shim_index + shim_index->movedat);
+	for (i = 0; i < 64; i++) {
+		struct replaymoved *e = &m[((key >> 32) + i) & (shim_index->moved - 1)];
+		u64 none = 0;
+		if (__atomic_load_n(&e->key, __ATOMIC_ACQUIRE) == key)
+			return &e->dev;
+		if (!__atomic_load_n(&e->key, __ATOMIC_ACQUIRE)) {
+			if (!make)
+				return 0;
+			if (__atomic_compare_exchange_n(&e->key, &none, key, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || none == key)
+				return &e->dev;
+		}
+	}
+	return 0;
+}
+
 struct replayproc *shim_family_proc(u32 was)
 {
 	struct replayproc *p = shim_index_procs(), *found = 0;

@@ -34,6 +34,19 @@ HIDDEN int shim_family_over(u32 proc, u32 but); /* every thread of the process, 
 
 HIDDEN void shim_family_await(struct thr *t, u32 now); /* until this child of t's has done all that it did: it is about to be killed */
 
+/* Files of a world of our own have other numbers than the recorded ones, and so has the order of their locks. What each is
+ * told as is kept, so that it is told the same once the harness is off. */
+HIDDEN u64 *shim_moved(u64 a, u64 b, int make); /* the two numbers that stand for those; NULL: none, or no room */
+
+static inline void shim_re_moves(u64 a, u64 b, u64 to, u64 to2)
+{
+	u64 *m = shim_moved(a, b, 1);
+	if (m) {
+		__atomic_store_n(&m[0], to, __ATOMIC_RELAXED);
+		__atomic_store_n(&m[1], to2, __ATOMIC_RELEASE);
+	}
+}
+
 /* Around a call that makes a process or thread: asks for its id where that can be had; then remembers who it is, and gives
  * what the program is told. */
 HIDDEN int shim_family_want(i64 was);

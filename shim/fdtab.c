@@ -204,8 +204,11 @@ static u64 others(struct thr *t, int fd)
 	struct fdinfo *i = shim_fdinfo(fd);
 	if (!x || x->kind != EXPECT_EVENT || !x->obj || fd < 0 || shim_re_mine(t) || (i && i->name && i->named == (u16)shim_run.proc))
 		return 0;
-	while (!(i = shim_fdinfo(fd)) || !__atomic_load_n(&i->obj, __ATOMIC_ACQUIRE))
+	while (!(i = shim_fdinfo(fd)) || !__atomic_load_n(&i->obj, __ATOMIC_ACQUIRE)) {
+		if (shim_re_detached())
+			return 0;
 		shim_re_yield(t, x->obj);
+	}
 	return i->obj;
 }
 

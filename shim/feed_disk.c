@@ -1,6 +1,9 @@
 /* See feed_disk.h. */
 #include "feed_disk.h"
+#include "family.h"
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/sysmacros.h>
 
 struct in {
 	const u8 *p, *end;
@@ -25,10 +28,22 @@ static struct timespec at(u64 ns)
 	return ts;
 }
 
-void feed_stat(const struct expect *x, void *to)
+/* What the file that a name or a descriptor leads to is called here. A trace that was made of what a target did does not say how
+ * long files were there: they are as long as they are. */
+static int is_here(int dirfd, const char *path, int flags, struct stat *now)
+{
+	return shim_index->moved && sys(SYS_newfstatat, dirfd, path, now, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) == 0;
+}
+
+void feed_stat(const struct expect *x, void *to, int dirfd, const char *path, int flags)
 {
 	struct in in = input(x);
-	struct stat *st = to;
+	struct stat *st = to, now;
+	const u64 *as;
+	if (x->ret == 0 && !x->input_len && is_here(dirfd, path, flags, st) && (as = shim_moved(st->st_dev, st->st_ino, 0))) {
+		st->st_dev = (dev_t)as[0];
+		st->st_ino = (ino_t)as[1];
+	}
 	if (x->ret != 0 || !x->input_len)
 		return;
 	shim_zero(st, sizeof *st);
@@ -45,6 +60,8 @@ void feed_stat(const struct expect *x, void *to)
 	st->st_atim = at(V());
 	st->st_mtim = at(V());
 	st->st_ctim = at(V());
+	if (unlikely(is_here(dirfd, path, flags, &now)))
+		shim_re_moves(now.st_dev, now.st_ino, st->st_dev, st->st_ino);
 }
 
 static struct statx_timestamp statx_at(u64 ns)
@@ -54,9 +71,10 @@ static struct statx_timestamp statx_at(u64 ns)
 	return t;
 }
 
-void feed_statx(const struct expect *x, struct statx *st)
+void feed_statx(const struct expect *x, struct statx *st, int dirfd, const char *path, int flags)
 {
 	struct in in = input(x);
+	struct stat now;
 	u64 v;
 	if (x->ret != 0 || !x->input_len)
 		return;
@@ -82,6 +100,8 @@ void feed_statx(const struct expect *x, struct statx *st)
 	st->stx_mtime = statx_at(V());
 	st->stx_ctime = statx_at(V());
 	st->stx_btime = statx_at(V());
+	if (unlikely(is_here(dirfd, path, flags, &now)))
+		shim_re_moves(now.st_dev, now.st_ino, makedev(st->stx_dev_major, st->stx_dev_minor), st->stx_ino);
 }
 
 void feed_statfs(const struct expect *x, void *to)

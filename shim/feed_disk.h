@@ -7,8 +7,8 @@
 #include "replay.h"
 #include "wrap_all.h"
 
-HIDDEN void feed_stat(const struct expect *x, void *st);
-HIDDEN void feed_statx(const struct expect *x, struct statx *st);
+HIDDEN void feed_stat(const struct expect *x, void *st, int dirfd, const char *path, int flags); /* of that file, or descriptor */
+HIDDEN void feed_statx(const struct expect *x, struct statx *st, int dirfd, const char *path, int flags);
 HIDDEN void feed_statfs(const struct expect *x, void *st);
 HIDDEN void feed_statvfs(const struct expect *x, void *st);
 HIDDEN int feed_text(const struct expect *x, void *buf, u64 room); /* 0: the trace has not all of it */

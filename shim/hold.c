@@ -67,6 +67,25 @@ int shim_re_hold(struct thr *t, const struct expect *x)
 	return shim_re_detached();
 }
 
+/* As one that stands by its limit does. Parked is taken back before the pause word is looked at. */
+void shim_re_stand(struct thr *t)
+{
+	struct replaythread *th = t->re->th;
+	u32 was = th->state, go;
+	__atomic_store_n(&th->state, PROPHET_TurnHeld, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->slot->parked, PROPHET_ParkedHeld, __ATOMIC_SEQ_CST);
+	for (;;) {
+		go = __atomic_load_n(&shim_index->go, __ATOMIC_ACQUIRE);
+		if (shim_re_detached())
+			break;
+		sys(SYS_futex, &shim_index->go, FUTEX_WAIT, go, 0, 0, 0);
+	}
+	__atomic_store_n(&t->slot->parked, 0, __ATOMIC_SEQ_CST);
+	if (shim_paused())
+		shim_park();
+	__atomic_store_n(&th->state, was, __ATOMIC_RELEASE);
+}
+
 void shim_re_end(struct thr *t)
 {
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnEnd, __ATOMIC_RELEASE);
@@ -88,9 +107,11 @@ void shim_re_off(struct thr *t)
 	u64 mask;
 	u32 i;
 	shim_block(&mask);
-	if (__atomic_exchange_n(&shim_replays, 0, __ATOMIC_ACQ_REL))
+	if (__atomic_exchange_n(&shim_replays, 0, __ATOMIC_ACQ_REL)) {
 		for (i = 0; i < CALLS_MAX; i++)
 			__atomic_store_n(&shim_real_table[i], 0, __ATOMIC_RELEASE);
+		shim_modules_again(); /* what is mapped has been seen, but not written down */
+	}
 	t->re->th->call = 0;
 	t->re = 0;
 	shim_thread_again(t);

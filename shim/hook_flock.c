@@ -2,8 +2,11 @@
  * has it. Locks of readers have their places, too, each before that of the next writer. Unlocking and failed tries have
  * none.
  */
+#include "family.h"
 #include "feed.h"
 #include <sys/file.h>
+
+#define LOCKS (~0ull) /* no inode has that number */
 
 /* The order of the locks of the file that fd is open on. A re-execution may have it under another number of device and
  * inode, so there the recorded name is asked for. */
@@ -11,9 +14,17 @@ static struct object_entry *order_of(struct ev *e, int fd)
 {
 	struct fdinfo *i = shim_fdinfo(fd);
 	struct stat st;
-	u64 key;
-	if (unlikely(e->t->re != 0))
+	u64 key, *as;
+	if (unlikely(e->t->re != 0)) {
+		if (shim_index->moved && sys(SYS_fstat, fd, &st) == 0)
+			shim_re_moves(shim_file_id(st.st_dev, st.st_ino), LOCKS, e->x->obj, 0);
 		return shim_object_named(e->t, PROPHET_ObjSharedSync, e->x->obj);
+	}
+	if (unlikely(shim_index && shim_index->moved) && sys(SYS_fstat, fd, &st) == 0) {
+		key = shim_file_id(st.st_dev, st.st_ino);
+		as = shim_moved(key, LOCKS, 0);
+		return as ? shim_object_named(e->t, PROPHET_ObjSharedSync, as[0]) : shim_object_key(e->t, PROPHET_ObjSharedSync, key, "locks of a file");
+	}
 	if (i && i->obj)
 		shim_fd_kind(fd);
 	key = i && i->obj ? i->file : 0;

@@ -302,7 +302,7 @@ struct object_entry *shim_object_find(struct thr *t, u32 type, const void *addr)
 	struct told told;
 	if (likely(e && (r = known(t, e, (u64)addr, type))))
 		return r;
-	while (unlikely(shim_replays) && !shim_re_mine(t) && !is_name(t->re->x->obj)) {
+	while (unlikely(shim_replays) && !shim_re_detached() && !shim_re_mine(t) && !is_name(t->re->x->obj)) {
 		shim_re_yield(t, t->re->x->obj);
 		e = search(want, 0);
 		if (e && (r = known(t, e, (u64)addr, type)))

@@ -210,13 +210,22 @@ static void tell_came(struct replayreport *r, const struct re *re)
 	shim_copy(r->data, first, n < sizeof r->data ? n : sizeof r->data);
 }
 
+/* A trace that cannot be read on, and a thread whose maker the trace does not know, leave nothing to go on from. */
+static int goes_on(const struct thr *t, u32 what)
+{
+	return shim_index->flags & PROPHET_ReplayLearn && t->re && what != PROPHET_DiffersTrace && what != PROPHET_DiffersThread;
+}
+
 void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text)
 {
 	struct replayreport *r = &shim_index->report;
-	u32 none = 0;
-	if (__atomic_compare_exchange_n(&shim_index->diverged, &none, t->uid ? t->uid : ~0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	u32 none = 0, learns = goes_on(t, what);
+	if (learns && shim_re_detached())
+		return;
+	if (__atomic_compare_exchange_n(learns ? &shim_index->parted : &shim_index->diverged, &none, t->uid ? t->uid : ~0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		struct text s;
-		__atomic_or_fetch(&shim_index->hold, PROPHET_HoldDiverged, __ATOMIC_ACQ_REL);
+		if (!learns)
+			__atomic_or_fetch(&shim_index->hold, PROPHET_HoldDiverged, __ATOMIC_ACQ_REL);
 		r->uid = t->uid;
 		r->proc = t->proc;
 		r->event = t->re && t->re->th ? t->re->th->event : 0;
@@ -233,7 +242,9 @@ void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u
 		__atomic_store_n(&shim_index->reported, 1, __ATOMIC_RELEASE);
 		sys(SYS_futex, &shim_index->reported, FUTEX_WAKE, 0x7fffffff, 0, 0, 0);
 	}
-	shim_re_stop(t, PROPHET_TurnStopped);
+	if (!learns)
+		shim_re_stop(t, PROPHET_TurnStopped);
+	shim_re_stand(t);
 }
 
 int shim_re_mine(const struct thr *t)
@@ -306,7 +317,10 @@ void shim_re_last_thread(struct thr *t)
 		while (th[i].uid && th[i].proc == t->proc && i != t->uid && th[i].how != PROPHET_ThreadFound && !gone(th[i].now)) {
 			if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 				shim_re_stop(t, PROPHET_TurnStopped);
+			if (shim_re_detached())
+				return;
 			sys(SYS_nanosleep, &ts, 0);
+			shim_park();
 		}
 }
 
@@ -401,8 +415,12 @@ void shim_re_exit(struct thr *t, u32 how, i64 status)
 		shim_re_differs(t, x, PROPHET_DiffersLess, 0, how, (u64)status, "");
 	if (x->kind == EXPECT_EXIT && (x->f1 != how || x->ret != status))
 		shim_re_differs(t, x, PROPHET_DiffersExit, how, (u64)x->ret, (u64)status, "");
-	if (x->kind == EXPECT_END) /* it did not come to that: another thread ended the process, or a signal */
+	if (x->kind == EXPECT_END && !shim_re_detached()) /* it did not come to that: another thread ended the process, or a signal */
 		shim_re_end(t);
+	if (shim_re_detached()) {
+		shim_re_off(t);
+		return;
+	}
 	look_left(t);
 	shim_re_others(t);
 	killed_here(t);
@@ -463,13 +481,28 @@ static void turn_over(struct thr *t)
 	shim_token_give(t);
 }
 
-/* Another call than the one expected. */
-static NOINLINE void call_differs(struct ev *e, const struct expect *x, u32 what, u32 whole)
+/* Another call than the one expected. Comes back when the harness is off: the thread records. */
+static NOINLINE int call_differs(struct ev *e, const struct expect *x, u32 what, u32 whole)
 {
 	struct re *re = e->t->re;
 	re->came = e;
 	re->whole = whole;
 	shim_re_differs(e->t, x, what, e->call, 0, 0, "");
+	shim_re_off(e->t);
+	return 0;
+}
+
+/* Where it is to be learnt from, another place in the program that makes the same call differs, too: what the trace has
+ * would be no answer to it. How far a module lies from where it lay is taken from the first call that it makes. */
+static int elsewhere(const struct ev *e, const struct expect *x)
+{
+	static u64 away[MODULES_MAX];
+	u64 by = (u64)e->pc - x->pc, none = 0;
+	u32 m;
+	if (likely(!(shim_index->flags & PROPHET_ReplayLearn)) || (m = shim_module_at((u64)e->pc)) == ~0u)
+		return 0;
+	by = by * 2 + 1; /* never 0 */
+	return !__atomic_compare_exchange_n(&away[m], &none, by, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) && none != by;
 }
 
 /* The routine takes the token that comes next. */
@@ -517,7 +550,7 @@ int shim_re_begin(struct ev *e)
 		if (x->kind == EXPECT_FORK)
 			re->vforked = (u32)x->f2;
 		if (x->kind == EXPECT_EXIT && x->f1 != PROPHET_ExitExec && re->th->state != PROPHET_TurnOver)
-			call_differs(e, x, PROPHET_DiffersMore, 0);
+			return call_differs(e, x, PROPHET_DiffersMore, 0);
 		if (x->kind == EXPECT_TOKEN && !runs_routine(e->call)) { /* it was pre-empted before it came here */
 			shim_token_here(t);
 			continue;
@@ -535,9 +568,9 @@ int shim_re_begin(struct ev *e)
 			break;
 		}
 		if (x->kind == EXPECT_BAD)
-			call_differs(e, x, PROPHET_DiffersTrace, 0);
+			return call_differs(e, x, PROPHET_DiffersTrace, 0);
 		if (x->kind == EXPECT_END && re->exiter && !shim_family_death(t->proc))
-			call_differs(e, x, PROPHET_DiffersMore, 0);
+			return call_differs(e, x, PROPHET_DiffersMore, 0);
 		if (x->kind == EXPECT_END && shim_re_flags[e->call] & RE_LETS) {
 			re->last = e->call;
 			re->x = e->x = x;
@@ -560,10 +593,12 @@ int shim_re_begin(struct ev *e)
 			return 1; /* one that the trace does not have will be left, or differ when it is done */
 		}
 		shim_re_maybe_cancelled(t);
-		call_differs(e, x, PROPHET_DiffersCall, 0);
+		return call_differs(e, x, PROPHET_DiffersCall, 0);
 	}
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, x)))
 		return shim_re_off(t), 0;
+	if (unlikely(elsewhere(e, x)))
+		return call_differs(e, x, PROPHET_DiffersCall, 0);
 	x->taken = 1;
 	re->x = e->x = x;
 	return 1;
@@ -688,7 +723,7 @@ static const char *path_of(const struct ev *e)
 	return "";
 }
 
-static NOINLINE void value_differs(struct ev *e, const struct expect *x, u32 what, u64 want, u64 came, const char *text)
+static NOINLINE int value_differs(struct ev *e, const struct expect *x, u32 what, u64 want, u64 came, const char *text)
 {
 	struct re *re = e->t->re;
 	re->came = e;
@@ -697,6 +732,7 @@ static NOINLINE void value_differs(struct ev *e, const struct expect *x, u32 wha
 		while (re->differs_at < x->data_len && re->differs_at < e->data_len && ((const u8 *)e->data)[re->differs_at] == x->data[re->differs_at])
 			re->differs_at++;
 	shim_re_differs(e->t, x, what, e->call, want, came, text);
+	return 1;
 }
 
 /* Another thread may close a descriptor as soon as the call has done its work, so that it is none when it is looked at. */
@@ -705,31 +741,33 @@ static int closed_since(const struct ev *e, const struct expect *x)
 	return shim_re_flags[e->call] & RE_FD && e->ret >= 0 && (!e->obj || !x->obj);
 }
 
-static void compare(struct ev *e, struct expect *x)
+/* 0: it is what was expected. */
+static int compare(struct ev *e, struct expect *x)
 {
 	u32 f = shim_re_flags[e->call], what;
 	const char *text = "";
 	if (unlikely(e->ret != x->ret && !(f & RE_SKIP_RET && failed(e->ret) == failed(x->ret))))
-		value_differs(e, x, PROPHET_DiffersResult, (u64)x->ret, (u64)e->ret, path_of(e));
+		return value_differs(e, x, PROPHET_DiffersResult, (u64)x->ret, (u64)e->ret, path_of(e));
 	if (unlikely(e->seq != x->seq))
-		value_differs(e, x, PROPHET_DiffersTurn, x->seq, e->seq, "");
+		return value_differs(e, x, PROPHET_DiffersTurn, x->seq, e->seq, "");
 	if (unlikely(e->obj != x->obj && !(f & RE_SKIP_OBJ) && !closed_since(e, x)))
-		value_differs(e, x, PROPHET_DiffersObject, x->obj, e->obj, "");
+		return value_differs(e, x, PROPHET_DiffersObject, x->obj, e->obj, "");
 	if (unlikely(e->f1 != x->f1 && !(f & RE_SKIP_F1)))
-		value_differs(e, x, PROPHET_DiffersField, x->f1, e->f1, "1");
+		return value_differs(e, x, PROPHET_DiffersField, x->f1, e->f1, "1");
 	if (unlikely(e->f2 != x->f2 && !(f & RE_SKIP_F2)))
-		value_differs(e, x, PROPHET_DiffersField, x->f2, e->f2, "2");
+		return value_differs(e, x, PROPHET_DiffersField, x->f2, e->f2, "2");
 	if (unlikely(e->f3 != x->f3 && !(f & RE_SKIP_F3)))
-		value_differs(e, x, PROPHET_DiffersField, x->f3, e->f3, "3");
+		return value_differs(e, x, PROPHET_DiffersField, x->f3, e->f3, "3");
 	if (unlikely(x->fresh))
 		e->t->re->path_len = 0;
 	if (unlikely(e->nparts) && (what = tail_differs(e->t->re, e, x, &text)))
-		value_differs(e, x, what, 0, 0, text);
+		return value_differs(e, x, what, 0, 0, text);
 	if (unlikely(e->data_kind) && !same_data(e, x))
-		value_differs(e, x, PROPHET_DiffersData, x->data_len, e->data_len, "");
+		return value_differs(e, x, PROPHET_DiffersData, x->data_len, e->data_len, "");
+	return 0;
 }
 
-void shim_re_commit(struct ev *e)
+int shim_re_commit(struct ev *e)
 {
 	struct thr *t = e->t;
 	struct re *re = t->re;
@@ -744,13 +782,13 @@ void shim_re_commit(struct ev *e)
 				shim_turn_all(e->obj);
 			shim_token_give(t);
 			shim_re_end(t);
-			shim_re_off(t);
-			return;
+			return 0;
 		}
 		if (x->kind != EXPECT_EVENT || x->call != e->call)
-			call_differs(e, x, PROPHET_DiffersCall, 1);
+			return call_differs(e, x, PROPHET_DiffersCall, 1);
 	}
-	compare(e, x);
+	if (unlikely(compare(e, x)))
+		return 0;
 	token = x->token;
 	if (shim_re_flags[e->call] & RE_TURN) {
 		if (e->seq | e->turn)
@@ -779,4 +817,5 @@ void shim_re_commit(struct ev *e)
 	else if (unlikely(x->call == CALL_syscall))
 		shim_re_before_wake(t, x);
 	re->busy = 0;
+	return 1;
 }

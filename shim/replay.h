@@ -12,7 +12,9 @@
  *
  * Rules: the daemon is on no path. A thread that waits says at what in its ReplayThread, for the daemon's watchdog. The
  * first difference stops the world: the thread that found it writes the report, and every thread that comes to a call
- * stays there until the daemon has ended the run.
+ * stays there until the daemon has ended the run. Where the run is to be learnt from (ReplayLearn) only who differs stands; the daemon
+ * pauses the others, takes the harness off, and all go on from there: shim_re_differs then returns, and its callers
+ * leave what the trace wants alone.
  */
 #ifndef SHIM_REPLAY_H
 #define SHIM_REPLAY_H
@@ -68,7 +70,7 @@ HIDDEN u32 shim_re_proc(u32 parent, u32 uid, u32 nth, u32 how); /* of a process 
 HIDDEN int shim_re_makes(const struct thr *t); /* the trace has the next thread or process that this one makes */
 HIDDEN void shim_re_unknown(struct thr *t); /* the trace has no such thread */
 HIDDEN int shim_re_begin(struct ev *e);
-HIDDEN void shim_re_commit(struct ev *e);
+HIDDEN int shim_re_commit(struct ev *e); /* 0: the harness is off, and the event is to be recorded */
 HIDDEN void shim_re_last_thread(struct thr *t); /* it ends, by itself */
 HIDDEN void shim_re_ending(struct thr *t); /* its routine is over */
 HIDDEN void shim_re_exit(struct thr *t, u32 how, i64 status); /* the process ends, when all its threads are where they were */
@@ -93,6 +95,7 @@ HIDDEN void shim_re_may_cancel(struct thr *t); /* a call begins that the trace s
 HIDDEN void shim_re_guards(void);
 HIDDEN int shim_re_guarded(int sig); /* without the program's handler, ours takes it */
 HIDDEN void shim_re_guard_signal(int sig, siginfo_t *si, void *context);
+HIDDEN void shim_re_stand(struct thr *t); /* returns when the harness is off */
 HIDDEN NOINLINE void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u64 want_v, u64 got_v, const char *text);
 HIDDEN void shim_re_stop(struct thr *t, u32 state) __attribute__((noreturn));
 HIDDEN NOINLINE int shim_re_hold(

@@ -174,11 +174,10 @@ void shim_commit(struct ev *e)
 	u64 sc = key_sc(e->pc, e->call);
 	struct key *k = &t->keys[key_slot(e->obj, sc)];
 	if (unlikely(t->re != 0)) {
-		if (likely(!shim_re_detached())) {
-			shim_re_commit(e);
+		if (likely(!shim_re_detached()) && likely(shim_re_commit(e)))
 			return;
-		}
-		shim_re_off(t);
+		if (t->re)
+			shim_re_off(t);
 		e->begin = e->end = t->last;
 		e->data_kind = 0; /* it was to be compared, however long */
 	}

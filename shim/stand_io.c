@@ -48,6 +48,25 @@ static ssize_t from_trace(const struct expect *x, int fd, const struct iovec *v,
 	return from_file(x, fd, v, n, moves);
 }
 
+/* The same, as long as it asks for what the trace has: what is learnt from must not be given another call's answer. */
+static struct expect *asked(u32 call, int fd, u64 n, u64 off)
+{
+	struct expect *x = shim_re_asked(call);
+	u64 obj;
+	if (likely(!(shim_index->flags & PROPHET_ReplayLearn)) || !x || x->kind != EXPECT_EVENT)
+		return x;
+	obj = shim_fd_known(fd);
+	if (x->f1 != n)
+		shim_re_differs(shim_self.thr, x, PROPHET_DiffersField, call, x->f1, n, "1");
+	else if (x->f2 != off)
+		shim_re_differs(shim_self.thr, x, PROPHET_DiffersField, call, x->f2, off, "2");
+	else if (obj && x->obj && x->obj != obj)
+		shim_re_differs(shim_self.thr, x, PROPHET_DiffersObject, call, x->obj, obj, "");
+	else
+		return x;
+	return 0;
+}
+
 #define LESS n = (u64)x->ret < n ? (size_t)x->ret : n
 #define ONE                                     \
 	struct iovec one = {buf, n}, *v = &one; \
@@ -57,10 +76,10 @@ static ssize_t from_trace(const struct expect *x, int fd, const struct iovec *v,
 	int pieces = n;
 
 /* limit: no more is read than then. */
-#define READS(name, params, args, give, limit, moves)                         \
+#define READS(name, params, args, give, limit, moves, from)                         \
 	static ssize_t re_##name params                                       \
 	{                                                                     \
-		struct expect *x = shim_re_asked(CALL_##name);                \
+		struct expect *x = asked(CALL_##name, fd, (u64)n, (u64)(from));                \
 		if (x) {                                                      \
 			give ssize_t r = from_trace(x, fd, v, pieces, moves); \
 			if (r != ASK)                                         \
@@ -70,23 +89,23 @@ static ssize_t from_trace(const struct expect *x, int fd, const struct iovec *v,
 		return ((ssize_t(*) params)shim_true(CALL_##name))args;       \
 	}                                                                     \
 	STANDIN(name, re_##name)
-READS(read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1)
-READS(__read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1)
-READS(__read_chk, (int fd, void *buf, size_t n, size_t room), (fd, buf, n, room), ONE, LESS, 1)
-READS(pread, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, 0)
-READS(pread64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, 0)
-READS(__pread64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, 0)
-READS(__pread_chk, (int fd, void *buf, size_t n, off_t off, size_t room), (fd, buf, n, off, room), ONE, LESS, 0)
-READS(__pread64_chk, (int fd, void *buf, size_t n, off_t off, size_t room), (fd, buf, n, off, room), ONE, LESS, 0)
-READS(readv, (int fd, const struct iovec *iov, int n), (fd, iov, n), MANY, (void)0, 1)
-READS(preadv, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0, 0)
-READS(preadv64, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0, 0)
-READS(preadv2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0, off == -1)
-READS(preadv64v2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0, off == -1)
+READS(read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1, 0)
+READS(__read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1, 0)
+READS(__read_chk, (int fd, void *buf, size_t n, size_t room), (fd, buf, n, room), ONE, LESS, 1, 0)
+READS(pread, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, 0, off)
+READS(pread64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, 0, off)
+READS(__pread64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, 0, off)
+READS(__pread_chk, (int fd, void *buf, size_t n, off_t off, size_t room), (fd, buf, n, off, room), ONE, LESS, 0, off)
+READS(__pread64_chk, (int fd, void *buf, size_t n, off_t off, size_t room), (fd, buf, n, off, room), ONE, LESS, 0, off)
+READS(readv, (int fd, const struct iovec *iov, int n), (fd, iov, n), MANY, (void)0, 1, 0)
+READS(preadv, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0, 0, off)
+READS(preadv64, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0, 0, off)
+READS(preadv2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0, off == -1, off)
+READS(preadv64v2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0, off == -1, off)
 
 static ssize_t re_stdio_read(FILE *fp, void *buf, ssize_t n)
 {
-	struct expect *x = shim_re_asked(CALL__IO_file_read);
+	struct expect *x = asked(CALL__IO_file_read, fp->_fileno, (u64)n, 0);
 	struct iovec v = {buf, (size_t)n};
 	ssize_t (*real)(FILE *, void *, ssize_t) = (__typeof__(real))shim_true(CALL__IO_file_read);
 	ssize_t r;
@@ -110,10 +129,10 @@ static int to_trace(const struct expect *x, int fd, const struct iovec *v, int n
 }
 
 /* A part of it, if it was a part. */
-#define WRITES(name, params, args, give, limit)                                     \
+#define WRITES(name, params, args, give, limit, from)                                     \
 	static ssize_t re_##name params                                             \
 	{                                                                           \
-		struct expect *x = shim_re_asked(CALL_##name);                      \
+		struct expect *x = asked(CALL_##name, fd, (u64)n, (u64)(from));                      \
 		if (x) {                                                            \
 			give if (to_trace(x, fd, v, pieces)) return shim_re_ret(x); \
 			limit;                                                      \
@@ -121,23 +140,23 @@ static int to_trace(const struct expect *x, int fd, const struct iovec *v, int n
 		return ((ssize_t(*) params)shim_true(CALL_##name))args;             \
 	}                                                                           \
 	STANDIN(name, re_##name)
-WRITES(write, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS)
-WRITES(__write, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS)
-WRITES(pwrite, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS)
-WRITES(pwrite64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS)
-WRITES(__pwrite64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS)
-WRITES(writev, (int fd, const struct iovec *iov, int n), (fd, iov, n), MANY, (void)0)
-WRITES(pwritev, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0)
-WRITES(pwritev64, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0)
-WRITES(pwritev2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0)
-WRITES(pwritev64v2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0)
+WRITES(write, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 0)
+WRITES(__write, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 0)
+WRITES(pwrite, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, off)
+WRITES(pwrite64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, off)
+WRITES(__pwrite64, (int fd, void *buf, size_t n, off_t off), (fd, buf, n, off), ONE, LESS, off)
+WRITES(writev, (int fd, const struct iovec *iov, int n), (fd, iov, n), MANY, (void)0, 0)
+WRITES(pwritev, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0, off)
+WRITES(pwritev64, (int fd, const struct iovec *iov, int n, off_t off), (fd, iov, n, off), MANY, (void)0, off)
+WRITES(pwritev2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0, off)
+WRITES(pwritev64v2, (int fd, const struct iovec *iov, int n, off_t off, int flags), (fd, iov, n, off, flags), MANY, (void)0, off)
 
 #define IO_ERR_SEEN 0x20 /* in _flags */
 
 /* The stream learns of an error by its flag, and of how much was written before. */
 static ssize_t re_stdio_write(FILE *fp, void *buf, ssize_t n)
 {
-	struct expect *x = shim_re_asked(CALL__IO_file_write);
+	struct expect *x = asked(CALL__IO_file_write, fp->_fileno, (u64)n, 0);
 	ssize_t (*real)(FILE *, void *, ssize_t) = (__typeof__(real))shim_true(CALL__IO_file_write);
 	struct iovec v = {buf, (size_t)n};
 	ssize_t r;
@@ -170,7 +189,7 @@ static int re_io_stat(FILE *fp, void *st)
 	struct expect *x = shim_re_asked(CALL__IO_file_stat);
 	if (!x)
 		return ((int (*)(FILE *, void *))shim_true(CALL__IO_file_stat))(fp, st);
-	feed_stat(x, st);
+	feed_stat(x, st, fp->_fileno, "", AT_EMPTY_PATH);
 	return (int)shim_re_ret(x);
 }
 STANDIN(_IO_file_stat, re_io_stat)

@@ -199,8 +199,8 @@ static void idle(u64 now, int sig)
 
 #define ENDS(code) ((code) == CLD_EXITED || (code) == CLD_KILLED || (code) == CLD_DUMPED)
 
-/* Until the child with that recorded id has come to its end. status is what was told of it, or -1. */
-static void await_end(const struct expect *x, u32 was, int status, int keep)
+/* Until the child with that recorded id has come to its end. status is what was told of it, or -1; what it is now comes back. */
+static int await_end(const struct expect *x, u32 was, int status, int keep)
 {
 	struct thr *t = shim_self.thr;
 	const struct replayproc *p = shim_family_proc(was);
@@ -209,8 +209,8 @@ static void await_end(const struct expect *x, u32 was, int status, int keep)
 	siginfo_t si;
 	u64 now;
 	while ((now = shim_id_now(PROPHET_IDTask, was)) == ~0ull) {
-		if (!p)
-			return; /* nobody ever said who it was */
+		if (!p || shim_re_detached())
+			return status; /* nobody ever said who it was */
 		doze(t, was, &round);
 	}
 	for (round = 0;;) {
@@ -237,10 +237,11 @@ static void await_end(const struct expect *x, u32 was, int status, int keep)
 	if (!keep)
 		shim_id_gone(PROPHET_IDTask, was, now);
 	if (r < 0 || status < 0 || (p && p->death && !signaled)) /* the last: the status 0 is told, or was not asked for */
-		return;
+		return status;
 	real = si.si_code == CLD_EXITED ? (si.si_status & 255) << 8 : si.si_status & 127;
 	if (real != (status & ~0x80))
 		shim_re_differs(t, x, PROPHET_DiffersResult, x->call, (u64)status, (u64)real, "");
+	return real == (status & ~0x80) ? status : real;
 }
 
 static pid_t waited(const struct expect *x, int *st, u64 status, int options)
@@ -250,7 +251,8 @@ static pid_t waited(const struct expect *x, int *st, u64 status, int options)
 			siginfo_t si;
 			sys(SYS_waitid, P_PID, shim_task_now(x->ret), &si, WEXITED | WNOHANG | __WALL, 0);
 		} else if (!st || WIFEXITED((int)status) || WIFSIGNALED((int)status)) {
-			await_end(x, (u32)x->ret, st ? (int)status : -1, 0);
+			int now = await_end(x, (u32)x->ret, st ? (int)status : -1, 0);
+			status = st ? (u64)now : status;
 		}
 		if (st)
 			*st = (int)status;

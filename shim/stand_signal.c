@@ -123,8 +123,10 @@ void shim_re_deliver(struct thr *t)
 	u32 sig = (u32)x->f1, head = re->ex.head;
 	u64 bit = sig && sig < 65 ? BIT(sig) : 0, was = 0;
 	siginfo_t si;
-	if (!bit || is_fault(sig, (i64)x->f2))
+	if (!bit || is_fault(sig, (i64)x->f2)) {
 		shim_re_differs(t, x, PROPHET_DiffersSignal, 0, sig, 0, "");
+		return;
+	}
 	info(&si, x);
 	re->injected = sig;
 	sys(SYS_rt_tgsigqueueinfo, sys(SYS_getpid), sys(SYS_gettid), sig, &si);
@@ -145,7 +147,7 @@ void shim_re_signals(struct thr *t, u32 call)
 		struct expect *x;
 		skip(&t->re->ex);
 		x = shim_expect(&t->re->ex);
-		if (x->kind != EXPECT_SIGNAL || x->call != call)
+		if (x->kind != EXPECT_SIGNAL || x->call != call || shim_re_detached())
 			return;
 		shim_re_deliver(t);
 	}
@@ -172,9 +174,11 @@ int shim_re_signal(struct thr *t, int sig, siginfo_t *si)
 		shim_expect_drop(&re->ex);
 		return 1;
 	}
-	if (fault)
+	if (fault) {
 		shim_re_differs(t, x, PROPHET_DiffersFault, 0, 0, (u64)sig, "");
-	return 0;
+		shim_re_off(t); /* it is handled as it came */
+	}
+	return fault;
 }
 
 void shim_re_sigret(struct thr *t, int sig)
@@ -184,7 +188,7 @@ void shim_re_sigret(struct thr *t, int sig)
 	for (;;) {
 		skip(&t->re->ex);
 		x = shim_expect(&t->re->ex);
-		if (x->kind != EXPECT_SIGNAL)
+		if (x->kind != EXPECT_SIGNAL || shim_re_detached())
 			break;
 		shim_re_deliver(t);
 	}
@@ -252,7 +256,8 @@ void shim_re_guard_signal(int sig, siginfo_t *si, void *context)
 		shim_re_look(t);
 		if (t->re->th->spent != 1)
 			shim_re_differs(t, shim_expect(&t->re->ex), PROPHET_DiffersFault, 0, 0, (u64)sig, "");
-		shim_re_others(t);
+		if (!shim_re_detached())
+			shim_re_others(t);
 	}
 	default_of(sig);
 }

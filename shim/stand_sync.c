@@ -16,6 +16,21 @@ static u64 entry_away(const void *object, const struct expect *x)
 	return x->seq - 1 - seq;
 }
 
+/* Whether it is another object than the trace's, where that is to be learnt from: a place there is none here. */
+static int another(struct thr *t, const struct expect *x, u64 name, u64 id)
+{
+	if (likely(!(shim_index->flags & PROPHET_ReplayLearn) || !id || id == name))
+		return 0;
+	shim_re_differs(t, x, PROPHET_DiffersObject, x->call, name, id, "");
+	return 1;
+}
+
+static void entry_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_fn ready, const struct object_entry *o)
+{
+	if (!another(t, x, name, o->id))
+		shim_turn(t, x, name, place, ready, o);
+}
+
 /* The last call of a thread took a place that the trace does not tell, or did not come to. Whether it did shows when
  * another waits for the place after it, and nobody takes it. */
 #define HOLE_LOOKS 5
@@ -30,6 +45,8 @@ static void await_hole(struct thr *t, const struct object_entry *o)
 		int wanted = 0;
 		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 			shim_re_stop(t, PROPHET_TurnStopped);
+		if (shim_re_detached())
+			return;
 		seq = __atomic_load_n(&o->seq, __ATOMIC_ACQUIRE);
 		for (i = 1; i < shim_index->threads; i++)
 			wanted |= th[i].state == PROPHET_TurnWaits && th[i].object == o->id && th[i].turn == seq + 2;
@@ -77,8 +94,8 @@ static u64 mutex_away(const void *object, const struct expect *x)
 static void mutex_turn(struct thr *t, const struct expect *x, pthread_mutex_t *m, u64 name)
 {
 	if (m->__data.__kind & MUTEX_ROBUST)
-		shim_turn(t, x, name, x->seq, entry_away, shim_object(t, PROPHET_ObjMutex, m));
-	else
+		entry_turn(t, x, name, x->seq, entry_away, shim_object(t, PROPHET_ObjMutex, m));
+	else if (!another(t, x, name, (mutex_words(m)->seq ^ mutex_mark(m)) >> 48 ? 0 : mutex_words(m)->id))
 		shim_turn(t, x, name, x->seq, mutex_away, m);
 }
 
@@ -254,7 +271,7 @@ static int reads(struct expect *x, pthread_rwlock_t *l)
 	struct thr *t = shim_self.thr;
 	if (x->ret)
 		return (int)x->ret;
-	shim_turn(t, x, x->obj, 0, reader_away, shim_object(t, PROPHET_ObjRwlock, l));
+	entry_turn(t, x, x->obj, 0, reader_away, shim_object(t, PROPHET_ObjRwlock, l));
 	return TRUE(pthread_rwlock_rdlock)(l);
 }
 
@@ -263,7 +280,7 @@ static int writes(struct expect *x, pthread_rwlock_t *l)
 	struct thr *t = shim_self.thr;
 	if (x->ret)
 		return (int)x->ret;
-	shim_turn(t, x, x->obj, 0, writer_away, shim_object(t, PROPHET_ObjRwlock, l));
+	entry_turn(t, x, x->obj, 0, writer_away, shim_object(t, PROPHET_ObjRwlock, l));
 	return TRUE(pthread_rwlock_wrlock)(l);
 }
 
@@ -298,7 +315,7 @@ static int spin(struct expect *x, pthread_spinlock_t *l)
 	struct thr *t = shim_self.thr;
 	if (x->ret || !x->seq)
 		return (int)x->ret;
-	shim_turn(t, x, x->obj, x->seq, entry_away, shim_object(t, PROPHET_ObjSpin, (void *)l));
+	entry_turn(t, x, x->obj, x->seq, entry_away, shim_object(t, PROPHET_ObjSpin, (void *)l));
 	return TRUE(pthread_spin_lock)(l);
 }
 
@@ -326,7 +343,7 @@ static int sem(struct expect *x, sem_t *s)
 	struct thr *t = shim_self.thr;
 	if (x->ret < 0)
 		return (int)shim_re_ret(x);
-	shim_turn(t, x, x->obj, x->seq, entry_away, shim_object(t, PROPHET_ObjSem, s));
+	entry_turn(t, x, x->obj, x->seq, entry_away, shim_object(t, PROPHET_ObjSem, s));
 	while (TRUE(sem_wait)(s) != 0 && errno == EINTR)
 		;
 	return 0;
@@ -428,8 +445,11 @@ int shim_re_guard_inline(const void *guard, u64 name, const void *pc)
 	}
 	if ((x->kind != EXPECT_EVENT && x->kind != EXPECT_END) || is_guard(x, guard, name, pc))
 		return 0;
-	while (!(__atomic_load_n((const u32 *)guard, __ATOMIC_ACQUIRE) & 1))
+	while (!(__atomic_load_n((const u32 *)guard, __ATOMIC_ACQUIRE) & 1)) {
+		if (shim_re_detached())
+			return 0;
 		shim_re_yield(t, name);
+	}
 	return 1;
 }
 

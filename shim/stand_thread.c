@@ -48,6 +48,9 @@ void shim_re_cancelled(struct thr *t)
 			shim_re_stop(t, PROPHET_TurnStopped);
 		sys(SYS_nanosleep, &ts, 0);
 		__atomic_store_n(&t->re->th->state, PROPHET_TurnRuns, __ATOMIC_RELEASE);
+		if (shim_re_detached())
+			return;
+		shim_park();
 	}
 }
 

@@ -1,16 +1,30 @@
 /* See steps_disk.h: results of calls on files, in the form that runtime/trace/inputs_disk.go reads. */
+#include "family.h"
 #include "wrap_all.h"
+#include <sys/sysmacros.h>
 
 static u64 ns(i64 s, i64 n)
 {
 	return (u64)s * 1000000000u + (u64)n;
 }
 
-void shim_input_stat(struct ev *e, i64 r, const struct stat *st)
+/* What a program that was re-executed up to here knows a file as. */
+static const u64 *known_as(const struct ev *e, u64 dev, u64 ino)
 {
+	const u64 *m = shim_index && !e->t->re ? shim_moved(dev, ino, 0) : 0;
+	return m && m[1] ? m : 0;
+}
+
+void shim_input_stat(struct ev *e, i64 r, struct stat *st)
+{
+	const u64 *as;
 	u8 *p = e->inbuf;
 	if (r != 0)
 		return;
+	if (unlikely((as = known_as(e, st->st_dev, st->st_ino)) != 0)) {
+		st->st_dev = (dev_t)as[0];
+		st->st_ino = (ino_t)as[1];
+	}
 	p = put_v(p, st->st_dev);
 	p = put_v(p, st->st_ino);
 	p = put_v(p, st->st_mode);
@@ -27,11 +41,17 @@ void shim_input_stat(struct ev *e, i64 r, const struct stat *st)
 	e->inlen = (u32)(p - e->inbuf);
 }
 
-void shim_input_statx(struct ev *e, i64 r, const struct statx *st)
+void shim_input_statx(struct ev *e, i64 r, struct statx *st)
 {
+	const u64 *as;
 	u8 *p = e->inbuf;
 	if (r != 0)
 		return;
+	if (unlikely((as = known_as(e, makedev(st->stx_dev_major, st->stx_dev_minor), st->stx_ino)) != 0)) {
+		st->stx_dev_major = major(as[0]);
+		st->stx_dev_minor = minor(as[0]);
+		st->stx_ino = as[1];
+	}
 	p = put_v(p, st->stx_mask);
 	p = put_v(p, (u64)st->stx_dev_major << 32 | st->stx_dev_minor);
 	p = put_v(p, st->stx_ino);

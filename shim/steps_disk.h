@@ -121,7 +121,7 @@ static inline i64 shim_offset(i64 r, const off_t *at)
 }
 
 /* struct stat and struct stat64 are the same on the machines that we know. */
-#define STAT(st) ((const struct stat *)(const void *)(st))
+#define STAT(st) ((struct stat *)(void *)(st))
 #define STATFS(st) ((const struct statfs *)(const void *)(st))
 #define STATVFS(st) ((const struct statvfs *)(const void *)(st))
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one struct stat");
@@ -158,8 +158,8 @@ static inline u64 shim_utimens(i64 r, const struct timespec *t, int i)
 	return t[i].tv_nsec == UTIME_OMIT ? ~0ull : (u64)t[i].tv_sec * 1000000000u + (u64)t[i].tv_nsec;
 }
 
-HIDDEN void shim_input_stat(struct ev *e, i64 r, const struct stat *st);
-HIDDEN void shim_input_statx(struct ev *e, i64 r, const struct statx *st);
+HIDDEN void shim_input_stat(struct ev *e, i64 r, struct stat *st); /* device and inode may become those that the program knows: family.h */
+HIDDEN void shim_input_statx(struct ev *e, i64 r, struct statx *st);
 HIDDEN void shim_input_statfs(struct ev *e, i64 r, const struct statfs *st);
 HIDDEN void shim_input_statvfs(struct ev *e, i64 r, const struct statvfs *st);
 HIDDEN void shim_input_text(struct ev *e, const void *text, i64 n); /* n bytes, or what fits */

@@ -206,7 +206,7 @@ struct range {
 	u64 low, high;
 	u64 frames; /* .eh_frame_hdr */
 };
-static struct range ranges[512];
+static struct range ranges[MODULES_MAX];
 static u32 nranges;
 
 int shim_module_known(u64 pc)
@@ -216,6 +216,14 @@ int shim_module_known(u64 pc)
 		if (pc >= ranges[i].low && pc < ranges[i].high)
 			return 1;
 	return 0;
+}
+
+u32 shim_module_at(u64 pc)
+{
+	u32 i, n = __atomic_load_n(&nranges, __ATOMIC_ACQUIRE);
+	for (i = 0; i < n && (pc < ranges[i].low || pc >= ranges[i].high); i++)
+		;
+	return i < n ? i : ~0u;
 }
 
 int shim_module_frames(u64 pc, u64 *low, u64 *high, u64 *frames)
@@ -273,7 +281,7 @@ static void module_record(struct thr *t, const char *name, u64 bias, const ElfW(
 	p = put_v(p + n, idlen);
 	shim_copy(p, id ? id : p, idlen);
 	shim_record(t, rec, (u32)(p - rec) + idlen);
-	if (nranges < 512) {
+	if (nranges < MODULES_MAX) {
 		ranges[nranges].low = low;
 		ranges[nranges].high = high;
 		ranges[nranges].frames = frames;
@@ -485,7 +493,14 @@ void shim_thread_again(struct thr *t)
 	clock_record(t);
 	shim_record(t, rec, proc_head(rec, 0));
 	say_thread(t);
-	modules(t);
+	if (!shim_run.forked_from_threads)
+		modules(t);
+	shim_cpu(t);
+}
+
+void shim_modules_again(void)
+{
+	__atomic_store_n(&nranges, 0, __ATOMIC_RELEASE);
 }
 
 static void recycle(struct thr *t)

@@ -1413,7 +1413,7 @@ static int zfeed_stat(const char *path, struct stat *st)
 		return ((int (*)(const char *path, struct stat *st))shim_true(CALL_stat))(path, st);
 	(void)path;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, AT_FDCWD, path, 0);
 	return (int)shim_re_ret(x);
 }
 PRINTED(stat, zfeed_stat)
@@ -1425,7 +1425,7 @@ static int zfeed_stat64(const char *path, struct stat64 *st)
 		return ((int (*)(const char *path, struct stat64 *st))shim_true(CALL_stat64))(path, st);
 	(void)path;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, AT_FDCWD, path, 0);
 	return (int)shim_re_ret(x);
 }
 PRINTED(stat64, zfeed_stat64)
@@ -1437,7 +1437,7 @@ static int zfeed_lstat(const char *path, struct stat *st)
 		return ((int (*)(const char *path, struct stat *st))shim_true(CALL_lstat))(path, st);
 	(void)path;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 	return (int)shim_re_ret(x);
 }
 PRINTED(lstat, zfeed_lstat)
@@ -1449,7 +1449,7 @@ static int zfeed_lstat64(const char *path, struct stat64 *st)
 		return ((int (*)(const char *path, struct stat64 *st))shim_true(CALL_lstat64))(path, st);
 	(void)path;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 	return (int)shim_re_ret(x);
 }
 PRINTED(lstat64, zfeed_lstat64)
@@ -1461,7 +1461,7 @@ static int zfeed_fstat(int fd, struct stat *st)
 		return ((int (*)(int fd, struct stat *st))shim_true(CALL_fstat))(fd, st);
 	(void)fd;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, fd, "", AT_EMPTY_PATH);
 	return (int)shim_re_ret(x);
 }
 PRINTED(fstat, zfeed_fstat)
@@ -1473,7 +1473,7 @@ static int zfeed_fstat64(int fd, struct stat64 *st)
 		return ((int (*)(int fd, struct stat64 *st))shim_true(CALL_fstat64))(fd, st);
 	(void)fd;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, fd, "", AT_EMPTY_PATH);
 	return (int)shim_re_ret(x);
 }
 PRINTED(fstat64, zfeed_fstat64)
@@ -1487,7 +1487,7 @@ static int zfeed_fstatat(int dirfd, const char *path, struct stat *st, int flags
 	(void)path;
 	(void)st;
 	(void)flags;
-	feed_stat(x, st);
+	feed_stat(x, st, dirfd, path, flags);
 	return (int)shim_re_ret(x);
 }
 PRINTED(fstatat, zfeed_fstatat)
@@ -1501,7 +1501,7 @@ static int zfeed_fstatat64(int dirfd, const char *path, struct stat64 *st, int f
 	(void)path;
 	(void)st;
 	(void)flags;
-	feed_stat(x, st);
+	feed_stat(x, st, dirfd, path, flags);
 	return (int)shim_re_ret(x);
 }
 PRINTED(fstatat64, zfeed_fstatat64)
@@ -1514,7 +1514,7 @@ static int zfeed___xstat(int ver, const char *path, struct stat *st)
 	(void)ver;
 	(void)path;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, AT_FDCWD, path, 0);
 	return (int)shim_re_ret(x);
 }
 PRINTED(__xstat, zfeed___xstat)
@@ -1527,7 +1527,7 @@ static int zfeed___xstat64(int ver, const char *path, struct stat64 *st)
 	(void)ver;
 	(void)path;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, AT_FDCWD, path, 0);
 	return (int)shim_re_ret(x);
 }
 PRINTED(__xstat64, zfeed___xstat64)
@@ -1540,7 +1540,7 @@ static int zfeed___lxstat(int ver, const char *path, struct stat *st)
 	(void)ver;
 	(void)path;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 	return (int)shim_re_ret(x);
 }
 PRINTED(__lxstat, zfeed___lxstat)
@@ -1553,7 +1553,7 @@ static int zfeed___lxstat64(int ver, const char *path, struct stat64 *st)
 	(void)ver;
 	(void)path;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 	return (int)shim_re_ret(x);
 }
 PRINTED(__lxstat64, zfeed___lxstat64)
@@ -1566,7 +1566,7 @@ static int zfeed___fxstat(int ver, int fd, struct stat *st)
 	(void)ver;
 	(void)fd;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, fd, "", AT_EMPTY_PATH);
 	return (int)shim_re_ret(x);
 }
 PRINTED(__fxstat, zfeed___fxstat)
@@ -1579,7 +1579,7 @@ static int zfeed___fxstat64(int ver, int fd, struct stat64 *st)
 	(void)ver;
 	(void)fd;
 	(void)st;
-	feed_stat(x, st);
+	feed_stat(x, st, fd, "", AT_EMPTY_PATH);
 	return (int)shim_re_ret(x);
 }
 PRINTED(__fxstat64, zfeed___fxstat64)
@@ -1594,7 +1594,7 @@ static int zfeed___fxstatat(int ver, int dirfd, const char *path, struct stat *s
 	(void)path;
 	(void)st;
 	(void)flags;
-	feed_stat(x, st);
+	feed_stat(x, st, dirfd, path, flags);
 	return (int)shim_re_ret(x);
 }
 PRINTED(__fxstatat, zfeed___fxstatat)
@@ -1609,7 +1609,7 @@ static int zfeed___fxstatat64(int ver, int dirfd, const char *path, struct stat6
 	(void)path;
 	(void)st;
 	(void)flags;
-	feed_stat(x, st);
+	feed_stat(x, st, dirfd, path, flags);
 	return (int)shim_re_ret(x);
 }
 PRINTED(__fxstatat64, zfeed___fxstatat64)
@@ -1624,7 +1624,7 @@ static int zfeed_statx(int dirfd, const char *path, int flags, unsigned mask, st
 	(void)flags;
 	(void)mask;
 	(void)st;
-	feed_statx(x, st);
+	feed_statx(x, st, dirfd, path, flags);
 	return (int)shim_re_ret(x);
 }
 PRINTED(statx, zfeed_statx)

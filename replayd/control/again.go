@@ -36,7 +36,8 @@ type Again struct {
 	look   sync.Mutex // the run is opened once
 	run    *pause.Run
 	breaks []cabi.ReplayBreak
-	free   *Live // once the harness is off
+	free   *Live           // once the harness is off
+	inside map[uint32]bool // threads that stood before or in an event then
 }
 
 // How long is waited for the program to begin, between two looks at who moves, and how long nobody may move until it is
@@ -752,12 +753,14 @@ func (w *Again) Detach(ctx context.Context) (*proto.Stop, error) {
 	defer c.Close()
 	last, proc := uint32(0), uint32(0)
 	told := map[uint32]uint64{}
+	w.inside = map[uint32]bool{}
 	for _, th := range w.t.Threads {
 		last, proc = max(last, th.UID), max(proc, th.Proc.Number)
 		if t := w.at(th.UID); t.State != cabi.TurnNone {
 			told[th.UID] = t.Event
 			if t.Call != 0 { // it may have its answer
 				told[th.UID]++
+				w.inside[th.UID] = true
 			}
 		}
 	}
@@ -770,6 +773,13 @@ func (w *Again) Detach(ctx context.Context) (*proto.Stop, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// Inside are the threads, by UID, that stood before or in an event when the harness came off.
+func (w *Again) Inside() map[uint32]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.inside
 }
 
 // Detached is the world as a recording, once its harness is off; nil before.

@@ -94,6 +94,10 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 	head.SkipsAt, head.Skips = at(skips), uint32(len(skips))
 	head.FdsAt, head.Fds = at(fds), uint32(len(fds))
 	head.IDsAt, head.IDs = at(ids), uint32(len(ids))
+	if flags&cabi.ReplayLearn != 0 {
+		moved := make([]cabi.ReplayMoved, movedMax)
+		head.MovedAt, head.Moved = at(moved), movedMax
+	}
 	var b bytes.Buffer
 	size := (binary.Size(head)+63)&^63 + body.Len()
 	head.Size = uint64(size)
@@ -102,6 +106,9 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 	b.Write(body.Bytes())
 	return b.Bytes(), nil
 }
+
+// movedMax is how many files may be told apart by what they are called here and in the trace; others keep what they are called here.
+const movedMax = 1 << 14
 
 // recordedEnvironment keeps what of the recorded environment a re-execution needs otherwise, for the program to see.
 func recordedEnvironment(head *cabi.Replay, env []string, dir string) {

@@ -26,10 +26,25 @@ func (w *RewriteResult) add(err error) {
 	}
 }
 
+// Part is what becomes of one thread.
+type Part struct {
+	Edit Edit                  // nil: nothing stays
+	Upto uint64                // nothing stays that is behind the event of this number, counted from 1, and does not belong to it; 0: no such number
+	Last func(r *Record) bool  // but for what it says of records between that event and the next one; nil: nothing
+	Head func(h *Header)       // may change the number and the flags of a chunk that is about to be written; nil: they stay
+	Base func(x uint64) uint64 // what becomes of stamps; nil: they stay. It must grow with x
+	Data uint64                // added to the numbers of data chunks
+}
+
 // Rewrite writes the trace's chunks to w, one for one, with what edit makes of each record. Nothing is copied that was
 // not taken apart: bytes that no record explains are left out and told as damage. Data chunks stay when the record that
 // names them does. Kept files and meta.json are the caller's.
 func (t *Trace) Rewrite(w *Writer, edit func(th *Thread) Edit, prog Progress) (*RewriteResult, error) {
+	return t.RewriteParts(w, func(th *Thread) Part { return Part{Edit: edit(th)} }, prog)
+}
+
+// RewriteParts is Rewrite, with more to say about each thread.
+func (t *Trace) RewriteParts(w *Writer, part func(th *Thread) Part, prog Progress) (*RewriteResult, error) {
 	res := &RewriteResult{}
 	var all, done int64
 	threads := t.Threads
@@ -41,9 +56,12 @@ func (t *Trace) Rewrite(w *Writer, edit func(th *Thread) Edit, prog Progress) (*
 	}
 	rw := rewriter{t: t, w: w, res: res}
 	for _, th := range threads {
-		e := edit(th)
+		rw.part, rw.events, rw.past = part(th), 0, false
 		for i := range th.chunks {
-			if err := rw.chunk(th, &th.chunks[i], e); err != nil {
+			if rw.part.Edit == nil || rw.past {
+				break
+			}
+			if err := rw.chunk(th, &th.chunks[i]); err != nil {
 				return res, err
 			}
 			if done += int64(th.chunks[i].len) + cabi.ChunkHeader; prog != nil {
@@ -70,6 +88,10 @@ type rewriter struct {
 	pc   uint64
 	on   bool // the last event stayed
 	skip bool // and a structured result of it did not
+
+	part   Part
+	events uint64 // of the thread, so far
+	past   bool   // its Upto
 }
 
 // rewriteKey is what the next event of a key is predicted to be, as its reader will.
@@ -86,7 +108,35 @@ func (rw *rewriter) forget() {
 	rw.path = rw.path[:0]
 }
 
-func (rw *rewriter) chunk(th *Thread, ref *chunkRef, edit Edit) error {
+func (rw *rewriter) stamp(x uint64) uint64 {
+	if rw.part.Base == nil {
+		return x
+	}
+	return rw.part.Base(x)
+}
+
+// beyond reports whether a record is past the last event that stays of its thread. The next event ends the thread.
+func (rw *rewriter) beyond(r *Record) bool {
+	upto := rw.part.Upto
+	if upto == 0 {
+		return false
+	}
+	if r.Tag == TagEvent {
+		rw.events++
+	}
+	rw.past = rw.past || rw.events > upto
+	switch {
+	case rw.past:
+		return true
+	case rw.events < upto || r.Tag == TagEvent || r.Tag == cabi.TagKey:
+		return false
+	case r.Attached() && r.Tag != cabi.TagFrames && r.Tag != cabi.TagStack:
+		return false
+	}
+	return rw.part.Last == nil || !rw.part.Last(r)
+}
+
+func (rw *rewriter) chunk(th *Thread, ref *chunkRef) error {
 	b, err := rw.t.src.load(ref, rw.buf)
 	if err != nil {
 		if !IsDamage(err) {
@@ -98,23 +148,36 @@ func (rw *rewriter) chunk(th *Thread, ref *chunkRef, edit Edit) error {
 	rw.buf = b
 	rw.d.reset(b, int(ref.len), ref.base)
 	rw.out = rw.out[:0]
-	rw.now, rw.on, rw.skip = ref.base, false, false
+	rw.now, rw.on, rw.skip = rw.stamp(ref.base), false, false
+	base := rw.now
 	rw.forget()
 	var r Record
 	r.Thread = th
-	for rw.d.Next(&r) {
-		if err := rw.record(&r, edit); err != nil {
+	for rw.d.Next(&r) && !rw.past {
+		if rw.beyond(&r) {
+			continue
+		}
+		r.Begin, r.End = rw.stamp(r.Begin), rw.stamp(r.End)
+		if err := rw.record(&r); err != nil {
 			return err
 		}
 	}
 	if why := rw.d.Err(); why != "" {
 		rw.res.add(rw.t.damage(ref, r.Offset, why))
 	}
-	return rw.w.Put(MemChunk{ref.header(), rw.out})
+	if len(rw.out) == 0 && rw.part.Upto != 0 {
+		return nil
+	}
+	head := ref.header()
+	head.Base = base
+	if rw.part.Head != nil {
+		rw.part.Head(&head)
+	}
+	return rw.w.Put(MemChunk{head, rw.out})
 }
 
-func (rw *rewriter) record(r *Record, edit Edit) error {
-	stays := edit(r)
+func (rw *rewriter) record(r *Record) error {
+	stays := rw.part.Edit(r)
 	if r.Attached() && r.Tag != cabi.TagFrames {
 		stays = stays && rw.on && !(rw.skip && r.Tag == cabi.TagInput)
 		rw.skip = rw.skip || r.Tag == cabi.TagInput && !stays
@@ -260,7 +323,11 @@ func (rw *rewriter) control(r *Record) {
 			b = AppendV(b, r.Begin)
 			rw.now = r.Begin
 		case 'V':
-			b = AppendV(b, r.Nums[n])
+			v := r.Nums[n]
+			if n == 0 && r.Tag == cabi.TagBigData {
+				v += rw.part.Data
+			}
+			b = AppendV(b, v)
 			n++
 		case 'Z':
 			b = AppendZ(b, int64(r.Nums[n]))
@@ -290,5 +357,7 @@ func (rw *rewriter) copyData(r *Record) error {
 		return nil
 	}
 	rw.data = b
-	return rw.w.Put(MemChunk{ref.header(), b[:ref.len]})
+	head := ref.header()
+	head.Seq += rw.part.Data
+	return rw.w.Put(MemChunk{head, b[:ref.len]})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // structs are printed with their sizes and offsets asserted; C's names are Go's in lower case.
-var structs = []any{cabi.Chunk{}, cabi.Slot{}, cabi.Delay{}, cabi.VClock{}, cabi.Pausing{}, cabi.Control{}, cabi.ReplayReport{}, cabi.ReplayOutside{}, cabi.ReplayFd{}, cabi.ReplaySkip{}, cabi.ReplayBreak{}, cabi.Replay{}, cabi.ReplayThread{}, cabi.ReplayChunk{}, cabi.ReplayProc{}, cabi.ReplayID{}, cabi.ReplayTurn{}, cabi.Pids{}}
+var structs = []any{cabi.Chunk{}, cabi.Slot{}, cabi.Delay{}, cabi.VClock{}, cabi.Pausing{}, cabi.Control{}, cabi.ReplayReport{}, cabi.ReplayOutside{}, cabi.ReplayFd{}, cabi.ReplaySkip{}, cabi.ReplayBreak{}, cabi.Replay{}, cabi.ReplayThread{}, cabi.ReplayChunk{}, cabi.ReplayProc{}, cabi.ReplayID{}, cabi.ReplayMoved{}, cabi.ReplayTurn{}, cabi.Pids{}}
 
 // programs are the structs of what is issued.
 var programs = []any{cabi.Prog{}, cabi.ProgProc{}, cabi.ProgThread{}, cabi.ProgObject{}, cabi.ProgPred{}, cabi.ProgFile{}, cabi.ProgBody{}, cabi.ProgJump{}, cabi.ProgRow{}, cabi.ProgOp{}, cabi.ProgResult{}, cabi.ProgResultThread{}, cabi.ProgLog{}}
