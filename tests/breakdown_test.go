@@ -37,7 +37,7 @@ func splitOf(t *testing.T, path string, args ...string) halves {
 	h := halves{program: filepath.Join(dir, "program")}
 	log := filepath.Join(dir, "log")
 	var at bytes.Buffer
-	if h.info, err = demand.Compile(tr, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts, Home: &at}, h.program); err != nil {
+	if h.info, err = demand.Compile(tr, demand.Options{Record: demand.RecordCost, Home: &at}, h.program); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(built(t, "replayd"), append([]string{"issue", "--program", h.program, "--log", log, "--dir", dir}, args...)...).CombinedOutput(); err != nil {

@@ -18,6 +18,7 @@ type pending struct {
 	single bool  // its own time is part of the next gap
 	place  place
 	row    int64  // of the table, that wants to know where it came to lie, plus 1
+	was    int64  // the gap as it was
 	begin  uint64 // ticks of home's event; 0: it is of none
 	end    uint64
 	what   uint32
@@ -32,26 +33,32 @@ type emitter struct {
 	out   *opWriter
 	queue []uint32 // files of its events with names
 
-	window  []pending
-	gaps    int64 // ns in the window that it may have run in
-	calls   int64 // CPU ns that its calls are thought to have taken
-	cpu     uint64
-	cpuSeen bool
-	end     uint64 // ticks of the last event's end
-	began   bool
-	carry   int64 // ns of demand too short to be issued yet, or issued too much
-	forks   map[uint32]uint64
-	popened map[int64]*group
-	vforked *group // whose operations these are, until it becomes another program
-	lock    int    // in the window: a file lock that waits for its place and length
-	ends    int    // in the window: an accept or connect that waits for its ends
-	row     *trace.Row
-	ending  bool // the process ends with this thread
-	done    bool
-	home    *atWriter // nil: nobody wants to know
-	body    *bodyAt
-	skip    int      // condition waits that an OpWait stands for
-	held    []uint32 // mutexes
+	window                []pending
+	gaps                  int64 // ns in the window that it may have run in
+	longest               []int64
+	calls                 int64 // CPU ns that its calls took, but for those that waited: between these
+	waitsLeast, waitsMost int64
+	cpu                   uint64
+	cpuSeen               bool
+	sampled               bool // a reading of its CPU time, that is not settled yet
+	sampledAt             uint64
+	sampledCPU            uint64
+	end                   uint64 // ticks of the last event's end
+	last                  uint64 // where it was
+	began                 bool
+	carry                 int64 // ns of demand too short to be issued yet, or issued too much
+	forks                 map[uint32]uint64
+	popened               map[int64]*group
+	vforked               *group // whose operations these are, until it becomes another program
+	lock                  int    // in the window: a file lock that waits for its place and length
+	ends                  int    // in the window: an accept or connect that waits for its ends
+	row                   *trace.Row
+	ending                bool // the process ends with this thread
+	done                  bool
+	body                  *bodyAt
+	skip                  int       // condition waits that an OpWait stands for
+	held                  []uint32  // mutexes
+	home                  *atWriter // nil: nobody wants to know
 }
 
 // bodyAt is a section that is being kept as a body.
@@ -119,7 +126,7 @@ func (e *emitter) emit() error {
 		last.Code = cabi.OpExit
 	}
 	if e.home != nil {
-		e.home.put(&pending{ProgOp: last, begin: e.end, end: e.end}, uint32(e.out.n), e.th.n, 1)
+		e.home.put(&pending{ProgOp: last, begin: e.end, end: e.end}, uint32(e.out.n), e.th.n)
 	}
 	return e.out.put(last)
 }
@@ -166,16 +173,19 @@ func (e *emitter) gap(now uint64, usual int64) {
 	}
 	g := e.t.Clock.NS(now - e.end)
 	e.end = now
-	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g, begin: now, end: now})
+	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g, usual: usual, begin: now, end: now})
 }
 
 // begin is when the thread is first heard of.
 func (e *emitter) begin(now uint64) {
 	e.began, e.end = true, now
-	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, begin: now, end: now})
+	if e.home != nil {
+		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, begin: now, end: now})
+	}
 }
 
 func (e *emitter) put(p pending) {
+	p.was = p.gap
 	e.gaps += p.gap
 	e.window = append(e.window, p)
 }
@@ -299,7 +309,7 @@ func (e *emitter) flush(low, high int64) error {
 			if none {
 				op = NoOp
 			}
-			e.home.put(p, op, e.th.n, share)
+			e.home.put(p, op, e.th.n)
 		}
 		if none {
 			continue
@@ -353,10 +363,12 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 		e.end = r.End
 	}
 	e.row = r.Row
-	p := pending{gap: gap, single: !r.Timed, place: place{stream.UID, r.N}, begin: r.Begin, end: max(r.Begin, r.End)}
+	p := pending{gap: gap, usual: e.gapUsual[gapPlace(e.last, r.PC)], single: !r.Timed, place: place{stream.UID, r.N},
+		begin: r.Begin, end: max(r.Begin, r.End)}
 	if e.home != nil {
 		p.what = e.home.what(stream, r)
 	}
+	e.last = r.PC
 	e.ends, e.lock = -1, -1
 
 	for _, late := range e.loops.releases[p.place] {
@@ -366,8 +378,8 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 		e.skip = n
 	}
 	if w, ok := e.loops.at[p.place]; ok {
-		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, place: p.place, row: w.row, begin: r.Begin, end: r.Begin,
-			what: p.what}
+		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, usual: p.usual, place: p.place, row: w.row,
+			begin: r.Begin, end: r.Begin, what: p.what}
 		if w.choice {
 			q.Flags, q.Site = cabi.OpChoice, w.site
 		}
@@ -447,7 +459,9 @@ func (e *emitter) other(r *trace.Record, p pending, dur int64) {
 	e.put(p)
 	if run > 0 {
 		// As measured, not a share of a gap.
-		e.window[len(e.window)-1].gap += run
+		last := &e.window[len(e.window)-1]
+		last.gap += run
+		last.was += run
 		e.gaps += run
 	}
 	if wait > outsideLeast {

@@ -99,7 +99,7 @@ func (w *atWriter) what(th *trace.Thread, r *trace.Record) uint32 {
 }
 
 // put writes where home was in what is issued as op. Only what is of an event, or of a reading of the clock, has a time.
-func (w *atWriter) put(p *pending, op uint32, thread uint32, share float64) {
+func (w *atWriter) put(p *pending, op uint32, thread uint32) {
 	if p.Code == cabi.OpWait && op != NoOp {
 		w.wait = op
 	}
@@ -113,6 +113,10 @@ func (w *atWriter) put(p *pending, op uint32, thread uint32, share float64) {
 			op = w.wait
 		}
 	}
+	share := uint16(65535)
+	if p.was > 0 {
+		share = uint16(max(min(p.gap, p.was), 0) * 65535 / p.was)
+	}
 	b, le := w.buf[:], binary.LittleEndian
 	le.PutUint64(b, uint64(max(w.clock.Since(p.begin), 0)))
 	le.PutUint64(b[8:], uint64(max(w.clock.Since(p.end), 0)))
@@ -120,7 +124,7 @@ func (w *atWriter) put(p *pending, op uint32, thread uint32, share float64) {
 	le.PutUint32(b[20:], thread)
 	le.PutUint32(b[24:], p.what)
 	le.PutUint16(b[28:], code)
-	le.PutUint16(b[30:], uint16(share*65535))
+	le.PutUint16(b[30:], share)
 	_, w.err = w.b.Write(b)
 }
 

@@ -48,7 +48,7 @@ func (p *predictor) compile() (err error) {
 	if err != nil {
 		return err
 	}
-	p.info, err = demand.Compile(p.trace, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts, Home: f}, p.program)
+	p.info, err = demand.Compile(p.trace, demand.Options{Record: demand.RecordCost, Home: f}, p.program)
 	p.split = nil
 	return errors.Join(err, f.Close())
 }
