@@ -271,7 +271,7 @@ type ProgResultThread struct {
 type ProgLog struct {
 	Begin  uint64 // ticks
 	End    uint64
-	Op     uint64 // index
+	Op     uint64 // index; LogUnknown: and what was done after it is a guess
 	Seq    uint64 // place in the object's order; 0: took none
 	Result int64
 }
@@ -281,5 +281,6 @@ const (
 	ProgMagic   = 0x474f52504850_5250
 	ResultMagic = 0x54534552504850_52
 	ProgVersion = 1
+	LogUnknown  = 1 << 63
 	ProgNever   = 1 << 30 // a PredRows row that has no bound
 )

@@ -107,6 +107,7 @@
 #define PROPHET_ProgMagic 5138416204617110096ull
 #define PROPHET_ResultMagic 6076276542089482322ull
 #define PROPHET_ProgVersion 1
+#define PROPHET_LogUnknown 9223372036854775808ull
 #define PROPHET_ProgNever 1073741824
 
 struct prog {

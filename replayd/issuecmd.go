@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,99 +18,168 @@ import (
 	"prophet/runtime/recovery"
 )
 
+// issuing is one call of the command.
+type issuing struct {
+	path, keep, record string
+	order              string
+	think              bool
+	asJSON             bool
+	parts              bool
+	times              int
+	q                  issue.Request
+	work               string
+}
+
 // issueCommand issues the demand of a trace on this machine.
 func issueCommand() *cobra.Command {
-	var (
-		path, keep string
-		asJSON     bool
-		parts      bool
-		q          issue.Request
-		times      int
-		order      string
-		think      bool
-	)
+	var i issuing
 	c := &cobra.Command{
 		Use:   "issue --trace TRACE",
 		Short: "Issue the demand of a trace on this machine, without its program",
 		Long: `Each thread of the recorded run is issued by one of the engine's: CPU time, disk calls on files without content, locks,
-waits, sleeps, pipes. It says how long that took. Files lie in a directory of their own below --dir and are removed after.`,
-		Example: "  replayd issue --trace app.prophet\n  replayd issue --trace app.prophet --dir /mnt/disk --cpus 0 --times 5 --json",
-		Args:    cobra.NoArgs,
+waits, sleeps, pipes. It says how long that took. Files lie in a directory of their own below --dir and are removed after.
+
+--record makes a trace of the issue, with the events that each thread went through, in the order in which they came here. Executed
+again (replayd --trace), it shows whether the program does what was issued: then it says that all was identical.`,
+		Example: `  replayd issue --trace app.prophet
+  replayd issue --trace app.prophet --dir /mnt/disk --cpus 0 --times 5 --json
+  replayd issue --trace app.prophet --cpus 0 --record issued.prophet && replayd --trace issued.prophet`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if (path == "") == (q.Program == "") || times < 1 {
+			if (i.path == "") == (i.q.Program == "") || i.times < 1 {
 				return &usageError{exitUsage, errors.New("which trace? (--trace TRACE, or --program FILE; and --times 1 or more)")}
 			}
-			way, err := wayOf(order, think)
-			if err != nil || way != demand.PathFree && path == "" {
+			way, err := wayOf(i.order, i.think)
+			if err != nil || way != demand.PathFree && i.path == "" {
 				return &usageError{exitUsage, errors.New("--order is free or home; it and --think want a --trace, and exclude each other")}
+			}
+			if i.times > 1 && (i.q.Log != "" || i.record != "") {
+				return &usageError{exitUsage, errors.New("--log and --record are of one issue: not with --times")}
+			}
+			if i.record != "" && (i.path == "" || way != demand.PathFree) {
+				return &usageError{exitUsage, errors.New("--record wants a --trace, and locks in free order")}
 			}
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			if times > 1 && q.Log != "" {
-				return &usageError{exitUsage, errors.New("--log is of one issue: not with --times")}
-			}
-			log := q.Log
-			if path != "" || parts {
-				dir, err := os.MkdirTemp("", "prophet-program-")
-				if err != nil {
-					return err
-				}
-				defer os.RemoveAll(dir)
-				if log == "" && parts {
-					log = filepath.Join(dir, "log")
-				}
-				if path != "" && keep == "" {
-					keep = filepath.Join(dir, "program")
-				}
-			}
-			if path != "" {
-				q.Program = keep
-				if err := compile(path, q.Program, way); err != nil {
-					return err
-				}
-			} else if err := demand.Verify(q.Program); err != nil {
-				return err
-			}
-			q.Log = log
-			for range times {
-				r, err := issue.Run(ctx, q)
-				if err != nil {
-					return err
-				}
-				if parts {
-					if r.Parts, err = partsOf(q); err != nil {
-						return err
-					}
-				}
-				if asJSON {
-					if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
-						return err
-					}
-					continue
-				}
-				fmt.Printf("%.6f s; %d operations, %d other ways, %d unknown\n", r.Wall.Seconds(), r.Done, r.Other, r.Unknown)
-				for _, p := range r.Parts {
-					fmt.Printf("  thread %-6d %-6s %.6f s\n", p.UID, p.Class, p.Seconds)
-				}
-			}
-			return nil
+			return i.run(ctx, way)
 		},
 	}
-	c.Flags().StringVar(&path, "trace", "", "the trace whose demand is issued")
-	c.Flags().StringVar(&q.Dir, "dir", "", "a directory on the disk to use (default: that of temporary files)")
-	c.Flags().Float64Var(&q.Scale, "scale", 1, "CPU time here for one second of the recorded machine's")
-	c.Flags().IntSliceVar(&q.CPUs, "cpus", nil, "the processors to use, by number (default: all)")
-	c.Flags().IntVar(&times, "times", 1, "how often")
-	c.Flags().StringVar(&q.Program, "program", "", "issue this `file`, a trace that was compiled (--keep)")
-	c.Flags().StringVar(&keep, "keep", "", "keep the compiled trace in this `file`")
-	c.Flags().Uint64Var(&q.Walk, "walk", 0, "memory in `bytes` that the loop of each thread walks (prophet sense)")
-	c.Flags().Float64Var(&q.Lines, "lines", 0, "lines of 64 bytes of it that it walks a microsecond")
-	c.Flags().BoolVar(&parts, "parts", false, "say where each thread's time went")
-	c.Flags().StringVar(&q.Log, "log", "", "write what each operation came to into this `file`")
-	c.Flags().StringVar(&order, "order", "free", "home: follow home's path, each lock in home's order, to see what a prediction gains by not doing that")
-	c.Flags().BoolVar(&think, "think", false, "no locks at all: each thread pauses between its calls as long as at home; for comparison, too")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a time")
+	c.Flags().StringVar(&i.path, "trace", "", "the trace whose demand is issued")
+	c.Flags().StringVar(&i.q.Dir, "dir", "", "a directory on the disk to use (default: that of temporary files)")
+	c.Flags().Float64Var(&i.q.Scale, "scale", 1, "CPU time here for one second of the recorded machine's")
+	c.Flags().IntSliceVar(&i.q.CPUs, "cpus", nil, "the processors to use, by number (default: all)")
+	c.Flags().IntVar(&i.times, "times", 1, "how often")
+	c.Flags().StringVar(&i.q.Program, "program", "", "issue this `file`, a trace that was compiled (--keep)")
+	c.Flags().StringVar(&i.keep, "keep", "", "keep the compiled trace in this `file`")
+	c.Flags().Uint64Var(&i.q.Walk, "walk", 0, "memory in `bytes` that the loop of each thread walks (prophet sense)")
+	c.Flags().Float64Var(&i.q.Lines, "lines", 0, "lines of 64 bytes of it that it walks a microsecond")
+	c.Flags().BoolVar(&i.parts, "parts", false, "say where each thread's time went")
+	c.Flags().StringVar(&i.q.Log, "log", "", "write what each operation came to into this `file`")
+	c.Flags().StringVar(&i.record, "record", "", "make this trace `directory` of the issue")
+	c.Flags().StringVar(&i.order, "order", "free", "home: follow home's path, each lock in home's order, to see what a prediction gains by not doing that")
+	c.Flags().BoolVar(&i.think, "think", false, "no locks at all: each thread pauses between its calls as long as at home; for comparison, too")
+	c.Flags().BoolVar(&i.asJSON, "json", false, "print one JSON object a time")
 	return c
+}
+
+// run compiles the trace, if that is not done yet, and issues it.
+func (i *issuing) run(ctx context.Context, way demand.Path) (err error) {
+	if i.record != "" {
+		if _, err := os.Lstat(i.record); err == nil {
+			return fmt.Errorf("%s is there already", i.record)
+		}
+	}
+	if i.work, err = os.MkdirTemp("", "prophet-program-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(i.work)
+	opt := demand.Options{Record: demand.RecordCost, Path: way}
+	if i.q.Log == "" && (i.parts || i.record != "") {
+		i.q.Log = filepath.Join(i.work, "log")
+	}
+	if i.record != "" {
+		opt.Map = filepath.Join(i.work, "map")
+	}
+	if i.path == "" {
+		if err := demand.Verify(i.q.Program); err != nil {
+			return err
+		}
+	} else {
+		if i.q.Program = i.keep; i.keep == "" {
+			i.q.Program = filepath.Join(i.work, "program")
+		}
+		t, live, _, err := recovery.Open(i.path, nil)
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		if live {
+			return fmt.Errorf("%s is being recorded; its run has to end first", i.path)
+		}
+		if _, err := demand.Compile(t, opt, i.q.Program); err != nil {
+			return err
+		}
+		if i.record != "" {
+			return i.recorded(ctx, issued.Source{Trace: t, Program: i.q.Program, Map: opt.Map, Log: i.q.Log})
+		}
+	}
+	for range i.times {
+		r, err := i.once(ctx)
+		if err == nil {
+			err = i.say(r, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// once issues once.
+func (i *issuing) once(ctx context.Context) (*issue.Result, error) {
+	r, err := issue.Run(ctx, i.q)
+	if err == nil && i.parts {
+		r.Parts, err = partsOf(i.q)
+	}
+	return r, err
+}
+
+// recorded issues once and makes a trace of that, also of one that came to stand still.
+func (i *issuing) recorded(ctx context.Context, from issued.Source) error {
+	r, err := i.once(ctx)
+	if err != nil && !errors.Is(err, issue.ErrStuck) {
+		return err
+	}
+	made, e := issued.Make(from, i.record)
+	if e != nil || err != nil {
+		return errors.Join(err, e)
+	}
+	return i.say(r, made)
+}
+
+// say prints what came of an issue, and of its record.
+func (i *issuing) say(r *issue.Result, made *issued.Result) error {
+	if i.asJSON {
+		return json.NewEncoder(os.Stdout).Encode(struct {
+			*issue.Result
+			Record *issued.Result `json:"record,omitempty"`
+		}{r, made})
+	}
+	fmt.Printf("%.6f s; %d operations, %d other ways, %d unknown\n", r.Wall.Seconds(), r.Done, r.Other, r.Unknown)
+	for _, p := range r.Parts {
+		fmt.Printf("  thread %-6d %-6s %.6f s\n", p.UID, p.Class, p.Seconds)
+	}
+	if made == nil {
+		return nil
+	}
+	fmt.Printf("%s: %d events\n", i.record, made.Events)
+	for _, c := range made.Cuts {
+		fmt.Printf("  thread %s is known up to its event %d (%s): what it did there nobody did at home\n", c.Thread, c.Event, c.Call)
+	}
+	if made.Cut > 0 {
+		fmt.Printf("  missing are %.1f %% of the operations\n", 100*float64(made.Cut)/float64(max(made.Ops, 1)))
+	}
+	return nil
 }
 
 // partsOf is where the time of the issue went whose log was just written.
@@ -133,18 +203,4 @@ func wayOf(order string, think bool) (demand.Path, error) {
 		return demand.PathHome, nil
 	}
 	return 0, errors.New("no such way")
-}
-
-// compile compiles a trace into a file.
-func compile(path, program string, way demand.Path) error {
-	t, live, _, err := recovery.Open(path, nil)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	if live {
-		return fmt.Errorf("%s is being recorded; its run has to end first", path)
-	}
-	_, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Path: way}, program)
-	return err
 }

@@ -140,6 +140,7 @@ struct self {
 	i64 result;
 	u64 next; /* where to go on, when the operation says so; ~0: behind it */
 	i64 thought; /* ns that it still has to think; negative: has thought too long */
+	bool guessed; /* the operation ended as nothing else moved */
 	u32 came; /* the predicate that it has passed in this section, plus 1 */
 };
 
@@ -170,6 +171,7 @@ const char *check_program(struct run *r, u64 size);
 void run_thread(u32 n);
 void run_ops(struct self *s, u64 at); /* the operations from `at` to an end */
 void measure_costs(bool logs);
+void unknown_way(struct self *s); /* what follows the operation is a guess */
 u64 way_on(struct self *s, u64 at); /* the index to go on at after op `at` had another result than home */
 
 /* io.c */

@@ -39,6 +39,7 @@ static void turn(struct self *s, struct object *o, u64 place, u64 readers)
 			return;
 		if (atomic_load_explicit(&run.shared->relax, memory_order_relaxed) != relax) {
 			s->state->forced++;
+			s->guessed = true;
 			return;
 		}
 		syscall(SYS_futex, &o->moved, FUTEX_WAIT_BITSET, was, NULL, NULL, bit_of(place));

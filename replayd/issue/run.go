@@ -160,7 +160,7 @@ func writeLog(from io.Reader, q Request, h *cabi.ProgResult, threads []cabi.Prog
 		return err
 	}
 	w, err := issued.Create(q.Log, issued.Head{Threads: h.Threads, Begin: h.Begin, End: h.End, Hz: h.Hz, Nanos: h.Nanos, Status: h.Status, Failed: h.Failed,
-		Program: sum})
+		Program: sum, Scale: max(q.Scale, 0)})
 	if err != nil {
 		return err
 	}

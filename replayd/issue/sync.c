@@ -172,6 +172,7 @@ static void wait_for(struct self *s, const struct progop *op)
 			break;
 		if (atomic_load_explicit(&run.shared->relax, memory_order_relaxed) != relax) {
 			s->state->forced++;
+			s->guessed = true;
 			break;
 		}
 	}

@@ -140,7 +140,7 @@ static u64 role(struct self *s, const struct progop *op, u64 at)
 		return at + 1;
 	u32 count = last ? p->last : p->wait;
 	if (!count) {
-		s->state->unknown++;
+		unknown_way(s);
 		return at + 1;
 	}
 	const struct progbody *b = &run.bodies[p->roles + (last ? p->wait : 0) + n % count];
@@ -269,7 +269,8 @@ void run_ops(struct self *s, u64 at)
 		settle(s, op, wakes ? end - begin : 0);
 		if (op->code != PROPHET_OpCPU) {
 			if (s->logged < s->room) {
-				s->log[s->logged++] = (struct proglog){begin, end, at, s->seq, s->result};
+				s->log[s->logged++] = (struct proglog){begin, end, at | (s->guessed ? PROPHET_LogUnknown : 0), s->seq, s->result};
+				s->guessed = false;
 				s->state->logged = s->logged; /* others may end the process, or the run */
 			} else {
 				s->state->cut++;
@@ -288,7 +289,7 @@ void run_ops(struct self *s, u64 at)
 		if (s->home && ++away > AWAY) {
 			at = (u64)(s->home - run.ops) + 1;
 			s->home = NULL;
-			s->state->unknown++;
+			unknown_way(s);
 		} else if (!s->home) {
 			away = 0;
 		}

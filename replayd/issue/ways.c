@@ -73,6 +73,14 @@ static u64 ahead(u64 at, i64 got)
 	return ~0ull;
 }
 
+/* unknown_way says in the log, too, that nobody went on so at home. */
+void unknown_way(struct self *s)
+{
+	s->state->unknown++;
+	if (s->logged)
+		s->log[s->logged - 1].op |= PROPHET_LogUnknown;
+}
+
 static int alike(u64 a, u64 b)
 {
 	u64 x = a ^ b;
@@ -127,7 +135,7 @@ u64 way_on(struct self *s, u64 at)
 				s->home = op;
 			next = j->at;
 		} else {
-			s->state->unknown++;
+			unknown_way(s);
 			next = at + 1;
 		}
 	}

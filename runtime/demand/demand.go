@@ -41,7 +41,7 @@ type Options struct {
 	Record time.Duration // what recording added to an event at home
 	Scale  float64       // CPU demand on the target for one of home's; 0: 1
 	Path   Path
-	Home   io.Writer // is told when the recorded run was where: an At for each operation; nil: nobody is
+	Map    string // where to write which events of home each operation stands for (Map); "": nowhere
 }
 
 // Info is what was found on the way.
@@ -268,6 +268,17 @@ func (c *compiler) tree() {
 		c.byMake[forkKey{uid, nth}] = n
 	}
 	c.info.Threads, c.info.Processes = len(c.threads), len(c.groups)
+}
+
+// Streams are the streams of each thread of a program, by its number there: of a process's main thread those of all programs that it
+// became.
+func Streams(t *trace.Trace) (list [][]*trace.Thread) {
+	c := &compiler{t: t, info: &Info{}}
+	c.tree()
+	for _, th := range c.threads {
+		list = append(list, th.streams)
+	}
+	return list
 }
 
 func (c *compiler) newThread(g *group) *thread {

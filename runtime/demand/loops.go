@@ -26,6 +26,7 @@ type loops struct {
 	order    map[place]int64 // and how many released before them
 	skips    map[place]int   // waits that nothing is issued for: how many
 	told     map[place]bool  // signals that those have told of already
+	waits    []MapPred       // of each predicate, a wait for it, for the map
 }
 
 // place is an event of a thread: which of its streams, and which event.

@@ -427,6 +427,7 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
 		l.at[place{a.x.stream, a.at}] = w
 	}
 	l.preds = append(l.preds, pred)
+	l.waits = append(l.waits, waitsOf(p))
 	l.c.info.Preds++
 }
 
@@ -525,15 +526,34 @@ func (p *loop) fit(k int64, let int) (start int64, ok bool) {
 func (p *loop) turns() int64 {
 	byPass := slices.DeleteFunc(slices.Clone(p.arrivals), func(a *arrival) bool { return a.late || p.free[a] })
 	slices.SortFunc(byPass, func(a, b *arrival) int { return cmp.Compare(a.passed, b.passed) })
-	several := p.ends()
+	by := map[*thread]int{}
 	for i, a := range byPass {
 		a.turn = int64(i) + 1
-		several = several || a.x.th != byPass[0].x.th
+		by[a.x.th]++
 	}
-	if !several {
+	if !p.ends() && (len(by) < 2 || p.each()) {
 		return 0
 	}
 	return int64(len(byPass))
+}
+
+// each reports whether all threads pass the same number of times, and not just once or twice: then a thread's own count says how
+// often, and not how much work there is for all.
+func (p *loop) each() bool {
+	by := map[*thread]int{}
+	for _, a := range p.arrivals {
+		if !a.late {
+			by[a.x.th]++
+		}
+	}
+	n := 0
+	for _, k := range by {
+		if k < 3 || n != 0 && k != n {
+			return false
+		}
+		n = k
+	}
+	return true
 }
 
 // ends reports whether several threads release here, and each but once: as threads do that end, and are then joined.

@@ -29,11 +29,12 @@ type Head struct {
 	Threads uint32
 	Begin   uint64 // ticks
 	End     uint64
-	Hz      uint64 // ticks a second
-	Nanos   uint64 // from begin to end
-	Status  uint32 // cabi.Result…
-	Failed  uint32 // errno
-	Program uint64 // the checksum of what was issued
+	Hz      uint64  // ticks a second
+	Nanos   uint64  // from begin to end
+	Status  uint32  // cabi.Result…
+	Failed  uint32  // errno
+	Program uint64  // the checksum of what was issued
+	Scale   float64 // CPU demand for one of the program's
 }
 
 // Thread is what the engine says of a thread, and how many bytes its operations take.
@@ -232,6 +233,8 @@ type Iter struct {
 	seq    uint64
 	packed []byte
 	raw    []byte
+
+	Unknown bool // nobody went on at home as was gone on after the last operation
 }
 
 // Iter begins with the first operation of a thread.
@@ -281,6 +284,8 @@ func (it *Iter) Next(out *cabi.ProgLog) error {
 		return fmt.Errorf("%w: an operation is cut", errLog)
 	}
 	it.last = *out
+	it.Unknown = out.Op&cabi.LogUnknown != 0
+	out.Op &^= cabi.LogUnknown
 	it.ops--
 	it.left--
 	return nil

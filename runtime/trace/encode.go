@@ -12,6 +12,7 @@ type Encoder struct {
 	keys map[encKey]*encState
 	last uint64 // pc
 	path []byte
+	tail []byte
 	err  error
 
 	stacks map[string]uint64 // of the chunk, by their frames as written
@@ -60,6 +61,9 @@ func (e *Encoder) Flush(flags uint16) error {
 	e.forget()
 	return e.err
 }
+
+// Err is why a chunk could not be written.
+func (e *Encoder) Err() error { return e.err }
 
 func (e *Encoder) room() {
 	if len(e.buf) > cabi.RingLimit || len(e.keys) >= cabi.KeySlots {
@@ -145,6 +149,71 @@ func (e *Encoder) Path(tail []byte, path string) []byte {
 	}
 	e.path = append(e.path[:0], path...)
 	return AppendS(AppendV(tail, uint64(n)), path[n:])
+}
+
+// Copy writes a record that was read from another stream, at the times that r.Begin and r.End say; before the time cursor they are
+// moved up to it. What only serves to read that stream (keys, times, stacks' definitions) is not for it.
+func (e *Encoder) Copy(r *Record) {
+	switch r.Tag {
+	case TagEvent:
+		e.room() // or the path before would be forgotten between the tail and the event
+		if r.Fields != nil {
+			e.tail = e.appendTail(e.tail[:0], r.Fields)
+			r.Tail = e.tail
+		}
+		e.Event(r)
+		return
+	case cabi.TagStack:
+		e.Stack(r.Nums[1], r.Stack)
+		return
+	}
+	if !r.Attached() {
+		e.room()
+	}
+	e.buf = AppendV(e.buf, uint64(r.Tag))
+	n, s := 0, 0
+	for _, what := range cabi.TagLayout[r.Tag] {
+		switch what {
+		case 'T':
+			at := max(r.Begin, e.now)
+			e.buf = AppendV(e.buf, at-e.now)
+			e.now = at
+		case 'V':
+			e.buf = AppendV(e.buf, r.Nums[n])
+			n++
+		case 'Z':
+			e.buf = AppendZ(e.buf, int64(r.Nums[n]))
+			n++
+		case 'S':
+			e.buf = AppendS(e.buf, r.Text[s])
+			s++
+		case '8':
+			e.buf = append(e.buf, r.Text[s]...)
+			s++
+		}
+	}
+	switch r.Tag {
+	case cabi.TagSignal, cabi.TagSigRet:
+		e.forget()
+	}
+}
+
+// appendTail writes the fields of a tail.
+func (e *Encoder) appendTail(b []byte, fields []Field) []byte {
+	for i := range fields {
+		f := &fields[i]
+		switch f.Kind {
+		case FieldPath:
+			b = e.Path(b, string(f.Text))
+		case FieldStr:
+			b = AppendS(b, f.Text)
+		case FieldSnum:
+			b = AppendZ(b, int64(f.Num))
+		default:
+			b = AppendV(b, f.Num)
+		}
+	}
+	return b
 }
 
 // Control writes a control record from its operands as cabi states them after the tag, already encoded.

@@ -25,6 +25,18 @@ type Iter struct {
 // Iter starts at the thread's first record.
 func (t *Trace) Iter(th *Thread) *Iter { return &Iter{t: t, th: th} }
 
+// IterAt starts at a chunk of the thread, of which the chunks before have so many events.
+func (t *Trace) IterAt(th *Thread, chunk int, events uint64) *Iter {
+	it := &Iter{t: t, th: th, next: chunk, n: events}
+	if chunk < len(th.chunks) {
+		it.seq = th.chunks[chunk].seq
+	}
+	return it
+}
+
+// Chunk is the number of the chunk, in the thread's order, that the last record came from.
+func (it *Iter) Chunk() int { return it.next - 1 }
+
 // Next reads the next record into r: io.EOF at the end; after a *Damage reading may go on, behind it.
 func (it *Iter) Next(r *Record) error {
 	for {

@@ -40,6 +40,15 @@ type Meta struct {
 	Cover   *Cover   `json:"coverage,omitempty"`
 
 	Scrubbed *Scrubbed `json:"scrubbed,omitempty"`
+	Issued   *Issued   `json:"issued,omitempty"`
+}
+
+// Issued says that the trace is of an issue of another trace's demand: in the order and at the times of that, with what the program
+// was given in the other.
+type Issued struct {
+	Run    string `json:"run"`              // of the other trace
+	Target string `json:"target,omitempty"` // where it was issued
+	Cut    uint64 `json:"operations_cut"`   // that are missing, as nobody knows what the program does there
 }
 
 // Scrubbed says that the trace is what `prophet scrub` made of another.

@@ -164,6 +164,16 @@ func infoText(w io.Writer, t *trace.Trace, s *summary.Summary, live bool, top in
 	}
 	line("time", "%s, %s, %s%s", nsText(s.Duration(&t.Clock)), plural(s.Processes, "process"), plural(s.Threads, "thread"), ending(t, s, live))
 	line("recorded", "inputs %s, level %s%s", trace.Clean(m.Options.Inputs), trace.Clean(m.Options.Level), modes(m, s))
+	if x := m.Issued; x != nil {
+		text := "not the program, but its demand, of run " + trace.Clean(x.Run)
+		if x.Target != "" {
+			text += " on " + trace.Clean(x.Target)
+		}
+		if x.Cut > 0 {
+			text += fmt.Sprintf("; %d operations are missing, as home did none of the kind there", x.Cut)
+		}
+		line("issued", "%s", text)
+	}
 	if m.Scrubbed != nil {
 		line("scrubbed", "%s: left out, or replaced by tokens", trace.Clean(strings.Join(m.Scrubbed.Removed, ", ")))
 	}

@@ -1,0 +1,198 @@
+package demand
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"prophet/cabi"
+)
+
+// A Map says which of home's events each operation of a program stands for. It stays at home. A thread's events are numbered
+// through all of its streams, one after the other, and the end of each stream counts as one.
+type Map struct {
+	MapHead
+	Ends  []uint64 // of each operation: how many of its thread's events come before its end
+	Waits []MapWait
+	Drops []MapDrop
+	Preds []MapPred
+}
+
+// MapHead is the head of the file. The tables follow it: Ends, then the others.
+type MapHead struct {
+	Magic   uint64
+	Version uint32
+	PredsN  uint32
+	Program uint64 // checksum of the program
+	Ops     uint64
+	WaitsN  uint64
+	DropsN  uint64
+}
+
+// MapWait is what stands behind a wait for a predicate: Skip events of waiting from Unit on, which are home's.
+type MapWait struct {
+	Op   uint64
+	Unit uint64
+	Skip uint32
+	Pred uint32
+}
+
+// MapDrop are events of waiting that nothing is issued for.
+type MapDrop struct {
+	Unit   uint64
+	Thread uint32
+	Count  uint32
+}
+
+// MapPred is where home waited for a predicate, and where such a wait was over as its time was. None: UID is 0.
+type MapPred struct {
+	N       uint64
+	LateN   uint64
+	UID     uint32
+	LateUID uint32
+}
+
+const (
+	mapMagic   = 0x50414d_5048505250 // "PRPHPMAP"
+	mapVersion = 1
+)
+
+// mapWriter writes a map beside a program. nil writes nothing.
+type mapWriter struct {
+	MapHead
+	f      *os.File
+	b      *bufio.Writer
+	at     uint64 // how many events have been come by,
+	closed uint64 // and belong to an operation
+	waits  []MapWait
+	drops  []MapDrop
+}
+
+func newMapWriter(path string) (*mapWriter, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	m := &mapWriter{f: f, b: bufio.NewWriterSize(f, 1<<20)}
+	m.Magic, m.Version = mapMagic, mapVersion
+	_, err = m.b.Write(make([]byte, binary.Size(m.MapHead)))
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// thread begins a thread's operations.
+func (m *mapWriter) thread() {
+	if m != nil {
+		m.at, m.closed = 0, 0
+	}
+}
+
+// reach says how many events come before the end of the next operation.
+func (m *mapWriter) reach(n uint64) {
+	if m != nil {
+		m.at = max(m.at, n)
+	}
+}
+
+// put takes the next operation. Events belong to the first one that the engine logs.
+func (m *mapWriter) put(code uint16) error {
+	if m == nil {
+		return nil
+	}
+	if code != cabi.OpCPU {
+		m.closed = m.at
+	}
+	m.Ops++
+	_, err := m.b.Write(binary.LittleEndian.AppendUint64(m.b.AvailableBuffer(), m.closed))
+	return err
+}
+
+func (m *mapWriter) wait(op uint64, w *MapWait) {
+	if m != nil {
+		w.Op = op
+		m.waits = append(m.waits, *w)
+	}
+}
+
+func (m *mapWriter) drop(thread uint32, unit uint64, n int) {
+	if m != nil {
+		m.drops = append(m.drops, MapDrop{unit, thread, uint32(n)})
+	}
+}
+
+func (m *mapWriter) end(c *compiler, program uint64) error {
+	if m == nil {
+		return nil
+	}
+	m.Program, m.WaitsN, m.DropsN, m.PredsN = program, uint64(len(m.waits)), uint64(len(m.drops)), uint32(len(c.loops.waits))
+	for _, v := range []any{m.waits, m.drops, c.loops.waits} {
+		if err := binary.Write(m.b, binary.LittleEndian, v); err != nil {
+			return err
+		}
+	}
+	if err := m.b.Flush(); err != nil {
+		return err
+	}
+	head, err := binary.Append(nil, binary.LittleEndian, &m.MapHead)
+	if err == nil {
+		_, err = m.f.WriteAt(head, 0)
+	}
+	return errors.Join(err, m.f.Sync())
+}
+
+// waitsOf finds examples of waits for what p waits for.
+func waitsOf(p *loop) (w MapPred) {
+	for _, a := range p.all {
+		if a.events == 0 {
+			continue
+		}
+		if a.late {
+			w.LateUID, w.LateN = a.x.stream, a.at+uint64(a.events)-1
+		} else if w.UID == 0 {
+			w.UID, w.N = a.x.stream, a.at
+		}
+	}
+	return w
+}
+
+// ReadMap reads the map of a program.
+func ReadMap(path string) (*Map, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	m := &Map{}
+	b := bufio.NewReaderSize(f, 1<<20)
+	if err := binary.Read(b, binary.LittleEndian, &m.MapHead); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	left := uint64(st.Size())
+	if m.Magic != mapMagic || m.Version != mapVersion || m.Ops > left/8 || m.WaitsN > left/24 || m.DropsN > left/16 || uint64(m.PredsN) > left/24 {
+		return nil, fmt.Errorf("%s is not the map of a program", path)
+	}
+	m.Ends, m.Waits, m.Drops, m.Preds = make([]uint64, m.Ops), make([]MapWait, m.WaitsN), make([]MapDrop, m.DropsN), make([]MapPred, m.PredsN)
+	var word [8]byte
+	for i := range m.Ends {
+		if _, err := io.ReadFull(b, word[:]); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		m.Ends[i] = binary.LittleEndian.Uint64(word[:])
+	}
+	for _, v := range []any{m.Waits, m.Drops, m.Preds} {
+		if err := binary.Read(b, binary.LittleEndian, v); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,129 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"prophet/runtime/issued"
+	"prophet/runtime/trace"
+)
+
+// issuerTrace issues a trace, and gives the trace of that.
+func issuerTrace(t *testing.T, path string, args ...string) (string, *issued.Result) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "issued.prophet")
+	cmd := exec.Command(built(t, "replayd"), append([]string{"issue", "--json", "--trace", path, "--record", out}, args...)...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	b, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, said.String())
+	}
+	var r struct{ Record *issued.Result }
+	if err := json.Unmarshal(b, &r); err != nil || r.Record == nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return out, r.Record
+}
+
+// proven executes the program again as it was issued, and says what differs; "": nothing.
+func proven(t *testing.T, path string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, built(t, "replayd"), "--trace", path).CombinedOutput()
+	if err == nil && bytes.Contains(out, []byte("replayd: identical")) {
+		return ""
+	}
+	return fmt.Sprintf("%v: %s", err, out)
+}
+
+// What is issued, in whatever order threads come here, is what the program does in that order.
+func TestIssuedProven(t *testing.T) {
+	visited := 0
+	for _, x := range []string{"barrier 2 200", "barrier 8 100", "barrier 16 50", "pipeline 2 300", "pipeline 8 100", "pipeline 16 100", "kinds"} {
+		t.Run(x, func(t *testing.T) {
+			visited++
+			args := strings.Fields(x)
+			home := recordedProgram(t, args[0], args[1:]...)
+			for _, cpus := range []string{"0,1", "0"} {
+				path, r := issuerTrace(t, home, "--cpus", cpus)
+				if r.Cut > 0 && args[0] != "kinds" { // whether a lock that is only tried is free there, home may not have seen
+					t.Errorf("cut: %+v", r)
+				}
+				if r.Cut > 0 {
+					continue
+				}
+				if why := proven(t, path); why != "" {
+					t.Errorf("on processors %s: %s", cpus, why)
+				}
+			}
+		})
+	}
+	if visited != 7 {
+		t.Errorf("%d programs", visited)
+	}
+}
+
+// The trace of an issue is a trace: it is read, reported and compared as any other.
+func TestIssuedTrace(t *testing.T) {
+	home := recordedProgram(t, "pipeline", "4", "100")
+	path, r := issuerTrace(t, home, "--cpus", "0")
+	for _, args := range [][]string{{"verify", path}, {"info", path}, {"dump", path}, {"report", path, "--json"}, {"diff", home, path}} {
+		out, err := exec.Command(built(t, "prophet"), args...).CombinedOutput()
+		if err != nil && !(args[0] == "diff" && fmt.Sprint(err) == "exit status 1") {
+			t.Errorf("%v: %v: %.2000s", args, err, out)
+		}
+		if args[0] == "info" && !bytes.Contains(out, []byte("not the program, but its demand")) {
+			t.Errorf("%s", out)
+		}
+	}
+	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("%v %v", st, err)
+	}
+	a, err := trace.Open(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if b.Meta.Issued == nil || b.Meta.Issued.Run != a.Meta.Run || b.Meta.Totals.Events != r.Events || b.Meta.Totals.Damaged != 0 {
+		t.Errorf("%+v %+v", b.Meta.Issued, b.Meta.Totals)
+	}
+	if len(a.Threads) != len(b.Threads) {
+		t.Fatalf("%d threads, not %d", len(b.Threads), len(a.Threads))
+	}
+	for i := range a.Threads {
+		if a.Threads[i].Name != b.Threads[i].Name || a.Threads[i].UID != b.Threads[i].UID {
+			t.Errorf("thread %s is %s", a.Threads[i].Name, b.Threads[i].Name)
+		}
+	}
+	// But for waits, and for who named what, each thread has the very events.
+	events := func(tr *trace.Trace, th *trace.Thread) (list []string) {
+		it := tr.Iter(th)
+		var r trace.Record
+		for it.Next(&r) == nil {
+			if r.Tag == trace.TagEvent && !strings.HasPrefix(r.Row.Name, "pthread_cond_wait") {
+				list = append(list, fmt.Sprint(r.Row.Name, r.PC, r.Ret, r.F[0]))
+			}
+		}
+		return list
+	}
+	for i := range a.Threads {
+		if x, y := events(a, a.Threads[i]), events(b, b.Threads[i]); strings.Join(x, "\n") != strings.Join(y, "\n") {
+			t.Errorf("thread %s has %d events that are not the %d", a.Threads[i].Name, len(y), len(x))
+		}
+	}
+}
