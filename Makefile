@@ -6,16 +6,18 @@ PREFIX    ?= /usr/local
 DESTDIR   ?=
 BUILD     := build
 LDFLAGS   := -s -w
-# go build does not know that the map is an input; its checksum among the flags tells it.
-SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cksum shim/zexports_$(1).map)) -extldflags=-Wl,-soname=libprophet.so,--version-script=$(CURDIR)/shim/zexports_$(1).map,-Map=$(2)
+# go build does not know that these two are inputs; their checksum among the flags tells it.
+SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cat shim/zexports_$(1).map shim/start.ld | cksum)) -extldflags=-Wl,-T,$(CURDIR)/shim/start.ld,-soname=libprophet.so,--version-script=$(CURDIR)/shim/zexports_$(1).map,-Map=$(2)
 # Nor does it know of headers that lie in other directories.
 HEADERS    = CGO_CPPFLAGS=-DPROPHET_HEADERS=$(firstword $(shell cat cabi/*.h | cksum))
+# Each function and variable has a section of its own, so that shim/start.ld can say which lie together.
+PIECES    := CGO_CFLAGS="-O2 -g -ffunction-sections -fdata-sections -fno-plt"
 # Where prophet begins, before Go: see the package.
 ENTRY     := -E prophet/runtime/ignored.entry
 CROSS     := aarch64-linux-gnu
 GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' -o -name '*.s' 2>/dev/null) $(wildcard runtime/report/page/*.*) go.mod
 ISSUESRC  := $(wildcard replayd/*/*.c replayd/*/*.h replayd/*/*.S cabi/*.h)
-SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map tools/asleep/*.go) go.mod
+SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map shim/*.ld tools/asleep/*.go) go.mod
 
 .PHONY: all shim setup test unit check generate format bench demo fuzz arm64 install uninstall deb clean
 all: $(BUILD)/libprophet.so $(BUILD)/replayd $(BUILD)/prophet $(BUILD)/share
@@ -23,7 +25,7 @@ shim: $(BUILD)/libprophet.so
 
 $(BUILD)/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(HEADERS) $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,$(shell $(GO) env GOARCH),$(CURDIR)/$@.map)' -o $@.linked ./shim
+	CGO_ENABLED=1 $(HEADERS) $(PIECES) $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,$(shell $(GO) env GOARCH),$(CURDIR)/$@.map)' -o $@.linked ./shim
 	$(GO) run ./tools/asleep $@.linked $@.map $@
 	@rm -f $@.linked* $@.map $(@:.so=.so.h)
 
@@ -39,7 +41,7 @@ $(BUILD)/replayd: $(GOSRC) $(ISSUESRC)
 arm64: $(BUILD)/arm64/libprophet.so $(BUILD)/arm64/replayd
 $(BUILD)/arm64/libprophet.so: $(SHIMSRC)
 	@mkdir -p $(BUILD)/arm64
-	CGO_ENABLED=1 $(HEADERS) GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,arm64,$(CURDIR)/$@.map)' -o $@.linked ./shim
+	CGO_ENABLED=1 $(HEADERS) $(PIECES) GOARCH=arm64 CC=$(CROSS)-gcc $(GO) build -buildmode=c-shared -ldflags '$(call SHLDFLAGS,arm64,$(CURDIR)/$@.map)' -o $@.linked ./shim
 	$(GO) run ./tools/asleep $@.linked $@.map $@
 	@rm -f $@.linked* $@.map $(@:.so=.so.h)
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS) $(ENTRY)' -o $(BUILD)/arm64/prophet ./tools/prophet

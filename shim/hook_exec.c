@@ -68,7 +68,7 @@ static NOINLINE int become(const struct exec *x, char *const *envp)
 	t = shim_self.thr;
 	vforked = t && t->begun && shim_in_vfork(t);
 	if (!vforked) {
-		shim_self.nfork++;
+		shim_child_next();
 		shim_exit_flush(PROPHET_ExitExec, 0);
 	}
 	shim_env_plan(&plan, envp, g.lib, !vforked && t && t->begun && t->flags & THR_SHARED_SLOT ? t->index : ~0u);

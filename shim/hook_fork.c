@@ -22,7 +22,7 @@ static NOINLINE pid_t forked(pid_t (*real)(void), u32 call, void *pc)
 	struct ev e;
 	int on = shim_begin(&e, call, CLASS_thread, pc);
 	pid_t r;
-	shim_self.nfork++;
+	shim_child_next();
 	if (on)
 		e.t->slot->call = 0;
 	r = real();
@@ -66,7 +66,7 @@ HIDDEN void *shim_vfork_before(void *pc, u32 call)
 	struct ev e;
 	struct thr *t;
 	int on = shim_begin(&e, call, CLASS_thread, pc);
-	shim_self.nfork++;
+	shim_child_next();
 	if (on) {
 		shim_end(&e, WRAP_ONCE);
 		shim_done(&e);
@@ -99,7 +99,7 @@ static NOINLINE int cloned(clone_fn real, u32 call, void *pc, const struct clone
 	struct ev e;
 	struct thr *t;
 	int on = shim_begin(&e, call, CLASS_thread, pc), r;
-	shim_self.nfork++;
+	shim_child_next();
 	t = shim_self.thr;
 	if (on)
 		e.t->slot->call = 0;
@@ -148,7 +148,7 @@ EXPORT int forkpty(int *master, char *name, const struct termios *mode, const st
 {
 	struct ev e;
 	int on = shim_begin(&e, CALL_forkpty, CLASS_thread, CALLER()), r, i;
-	shim_self.nfork++;
+	shim_child_next();
 	if (on)
 		e.t->slot->call = 0;
 	r = REAL(forkpty)(master, name, mode, size);
@@ -186,7 +186,7 @@ EXPORT int daemon(int nochdir, int noclose)
 			shim_done(&e);
 		}
 	}
-	shim_self.nfork++;
+	shim_child_next();
 	pid = REAL(fork)();
 	if (pid < 0) {
 		shim_self.nfork--;

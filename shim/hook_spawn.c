@@ -34,7 +34,7 @@ static NOINLINE int spawn(spawn_fn real, u32 call, void *pc, int search, pid_t *
 		return real(pid, path, acts, attr, argv, envp);
 	shim_target(&g, AT_FDCWD, path, search, -1);
 	on = shim_begin(&e, call, CLASS_thread, pc);
-	shim_self.nfork++;
+	shim_child_next();
 	shim_env_plan(&plan, envp, g.lib, ~0u);
 	env = SHIM_ENV(&plan, shim_self.thr, 0);
 	errno = said;
@@ -164,7 +164,7 @@ EXPORT int system(const char *line)
 	if (shim_run.state != RUN_ON || shim_self.off)
 		return REAL(system)(line);
 	on = shim_begin(&e, CALL_system, CLASS_thread, CALLER());
-	shim_self.nfork++;
+	shim_child_next();
 	shim_target(&g, AT_FDCWD, _PATH_BSHELL, 0, -1);
 	shim_env_plan(&plan, environ, g.lib, ~0u);
 	env = SHIM_ENV(&plan, shim_self.thr, 0);
@@ -244,7 +244,7 @@ static NOINLINE FILE *open_pipe(FILE *(*real)(const char *, const char *), u32 c
 	if (shim_run.state != RUN_ON || shim_self.off)
 		return real(line, mode);
 	on = shim_begin(&e, call, CLASS_thread, pc);
-	shim_self.nfork++;
+	shim_child_next();
 	env = lend(was);
 	if (env)
 		before = sum(env);

@@ -132,7 +132,7 @@ HIDDEN void *shim_syscall_jump(long n, long a, long b)
 	long args[2] = {a, b};
 	if (fork_like(n, args))
 		return 0;
-	shim_self.nfork++;
+	shim_child_next();
 	if (t && t->begun && t->vfork == VFORK_NONE) {
 		/* The child may run on our state, and with vfork on our stack. */
 		t->vfork = n == SYS_clone && !(a & CLONE_VFORK) ? VFORK_SHARED : VFORK_BEGUN;
@@ -185,7 +185,7 @@ static void ends(long n, const long *a)
 static long forks(syscall_fn real, struct ev *e, int on, long n, const long *a)
 {
 	long r;
-	shim_self.nfork++;
+	shim_child_next();
 	r = real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if (r == 0) {
 		shim_child();

@@ -450,6 +450,21 @@ void *shim_slots_map(void *at, u32 first, u32 n)
 	return p < 0 && p > -4096 ? 0 : (void *)p;
 }
 
+void shim_ns_look(void)
+{
+	struct stat st;
+	shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
+}
+
+void shim_ns_known(void)
+{
+	if (shim_run.ns)
+		return;
+	shim_ns_look();
+	if (shim_self.thr)
+		shim_self.thr->slot->ns = shim_run.ns; /* there is no other thread yet */
+}
+
 static u32 statm_pid; /* whose it is: a forked child's is its parent's at first */
 
 void shim_rss_ready(void)
@@ -463,6 +478,7 @@ void shim_rss_ready(void)
 		sys(SYS_close, statm.fd);
 	statm.fd = -1;
 	statm_pid = shim_run.pid;
+	shim_ns_known();
 	fd = sys(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
 	if (fd >= 0)
 		keep(&statm, (int)fd);

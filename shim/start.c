@@ -549,17 +549,20 @@ void shim_trace_env(char *trace, u32 cap, char *run, u32 slot)
 	pad_run(run, run_len(shim_len(shim_run.lib), shim_len(shim_run.dir)));
 }
 
-/* A forked child is in its parent's pid namespace when it sees its parent under the same number; else it has to look. */
+/* A forked child is in its parent's pid namespace when it sees its parent under the same number; else it has to look. The
+ * first process of a run looks when there may be somebody to tell: shim_ns_known. */
 static void new_process(u32 parent)
 {
-	struct stat st;
 	shim_run.pid = (u32)sys(SYS_getpid);
 	shim_run.born = shim_ticks();
 	shim_run.boottime = now_ns(CLOCK_BOOTTIME);
 	shim_run.next_rss = shim_run.born + shim_gap * 250; /* 10 ms: most processes never ask */
 	shim_run.ppid = (u32)sys(SYS_getppid);
-	if (!parent || shim_run.ppid != parent)
-		shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
+	if (shim_run.ppid != parent || !shim_run.ns) {
+		shim_run.ns = 0;
+		if (shim_run.how != PROPHET_ProcRoot)
+			shim_ns_look();
+	}
 	if (unlikely(shim_replays))
 		shim_run.proc = shim_re_proc(shim_run.parent_proc, shim_run.parent_uid, shim_run.parent_nth, shim_run.how);
 	else

@@ -22,6 +22,14 @@ HIDDEN void shim_thread_drop(struct thr *t); /* it never came to be */
 HIDDEN void shim_reap(void); /* take back what ended threads had */
 HIDDEN void shim_forked(void); /* in a forked child, before anything else */
 HIDDEN void shim_child(void); /* in a child that a wrapper has made: it becomes a process of the trace at its first event */
+/* A fork, or a program to be executed, is about to be tried. */
+static inline void shim_child_next(void)
+{
+	shim_self.nfork++;
+	if (unlikely(!shim_run.ns) && shim_self.thr)
+		shim_ns_known();
+}
+
 HIDDEN void shim_fork_record(struct thr *t, u32 nth, u64 pid, u32 how);
 HIDDEN int shim_in_handler(struct thr *t, u64 here); /* a signal handler runs, seen from this place of the stack; forgets those that were left by a jump */
 HIDDEN void shim_exit_flush(u32 how, i64 status); /* the process ends, or becomes another program */

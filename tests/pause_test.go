@@ -493,3 +493,30 @@ func TestControlDeath(t *testing.T) {
 		})
 	}
 }
+
+// A lone process does not look which pid namespace it is in; who pauses it from another one is told so all the same.
+func TestPauseOtherNamespace(t *testing.T) {
+	needRoot(t, "a pid namespace of its own")
+	trace := filepath.Join(t.TempDir(), "run.prophet")
+	c := exec.Command("unshare", "-p", "-f", "env", "LD_PRELOAD="+built(t, "libprophet.so"), "PROPHET_TRACE="+trace, "cat")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); c.Wait() }()
+	fmt.Fprintln(in, "here")
+	if _, err := io.ReadFull(out, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	said, err := exec.Command(built(t, "prophet"), "ctl", trace, "pause").CombinedOutput()
+	if err == nil || !strings.Contains(string(said), "is in another pid namespace: pause it from there") {
+		t.Errorf("%v: %s", err, said)
+	}
+}

@@ -65,7 +65,7 @@ func (r *Run) look(p uint32, halted map[uint32]bool) (*look, error) {
 				if pid, tid, ok = world.Here(h.TID); !ok {
 					continue // it has ended
 				}
-			} else if h.NS != 0 && r.ns != 0 && h.NS != r.ns {
+			} else if r.ns != 0 && (h.NS != 0 && h.NS != r.ns || h.NS == 0 && !shm.Records(int(pid), r.c.Tag())) {
 				return nil, fmt.Errorf("process %d of the run is in another pid namespace: pause it from there", pid)
 			}
 			slots[tid] = h

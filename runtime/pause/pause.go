@@ -164,6 +164,7 @@ func (r *Run) Pause() (*Report, error) {
 	}
 	defer r.c.Unlock()
 	begin := time.Now()
+	before := r.Paused()
 	p := r.c.Hold()
 	r.timers(nil)
 	rep := &Report{Pause: p}
@@ -178,6 +179,9 @@ func (r *Run) Pause() (*Report, error) {
 	for wait := pace; ; wait = min(wait*3/2, 5*time.Millisecond) {
 		look, err := r.look(p, halted)
 		if err != nil {
+			if !before { // who cannot see whether it stands does not leave it standing
+				_, _ = r.resume()
+			}
 			return nil, err
 		}
 		rep.Threads = look.threads
@@ -214,6 +218,10 @@ func (r *Run) Resume() (*Report, error) {
 		return nil, err
 	}
 	defer r.c.Unlock()
+	return r.resume()
+}
+
+func (r *Run) resume() (*Report, error) {
 	begin := time.Now()
 	halts, full := r.c.Halts()
 	paused := r.Paused() || len(halts) > 0

@@ -1,10 +1,13 @@
 package shm
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // eachMaps calls fn with the maps of every process that this user may look at, itself excepted.
@@ -67,6 +70,16 @@ func InUse() map[string]bool {
 		}
 	})
 	return used
+}
+
+// Records says whether the process of this number is one of the run's: it has the run's rings mapped, or has ended. A
+// process that has not looked yet which namespace its number belongs to (shim_ns_known) is told from another by that.
+func Records(pid int, tag uint64) bool {
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || err == nil && len(maps) == 0 {
+		return true
+	}
+	return strings.Contains(string(maps), "/"+RingsName(tag))
 }
 
 // TraceOfPID finds the trace directory that a process records into: where the control file it has mapped lies. The

@@ -105,3 +105,30 @@ func TestTicks(t *testing.T) {
 		t.Errorf("%+v %+v", a, b)
 	}
 }
+
+// A process is told to be of a run by its rings, also where its number may belong to somebody else.
+func TestRecords(t *testing.T) {
+	const tag = 0x0123456789abcdef
+	if Records(os.Getpid(), tag) {
+		t.Errorf("we have no rings, and are told to be recorded")
+	}
+	if !Records(1<<22+1, tag) { // above every pid
+		t.Errorf("a process that has ended is told to be another's")
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), RingsName(tag)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(4096); err != nil {
+		t.Fatal(err)
+	}
+	m, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(m)
+	if !Records(os.Getpid(), tag) {
+		t.Errorf("we have the rings mapped, and are told to be another's")
+	}
+}

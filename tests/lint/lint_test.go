@@ -195,3 +195,29 @@ func TestTable(t *testing.T) {
 		t.Fatalf("only %d rows", len(ids))
 	}
 }
+
+// What shim/start.ld puts together is in the shim: a name that was renamed there would silently lie elsewhere.
+func TestStartOrder(t *testing.T) {
+	order, err := os.ReadFile(filepath.Join(top, "shim", "start.ld"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(filepath.Join(top, "shim", "*.c"))
+	var all strings.Builder
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(b)
+	}
+	names := regexp.MustCompile(`\*\(\.(?:text|bss)\.(\w+)`).FindAllStringSubmatch(string(order), -1)
+	if len(names) < 60 {
+		t.Errorf("%d names in shim/start.ld", len(names))
+	}
+	for _, n := range names {
+		if !regexp.MustCompile(`(?m)^(?:[A-Za-z_].*[ *]|\t(?:static|HIDDEN).*[ *])` + n[1] + `\b`).MatchString(all.String()) {
+			t.Errorf("shim/start.ld names %s, which no file of shim defines", n[1])
+		}
+	}
+}
