@@ -19,7 +19,7 @@ GOSRC     := $(shell find cabi runtime tools replayd -name '*.go' -o -name '*.s'
 ISSUESRC  := $(wildcard replayd/*/*.c replayd/*/*.h replayd/*/*.S cabi/*.h)
 SHIMSRC   := $(wildcard shim/*.c shim/*.h shim/*.go shim/*.S cabi/*.h cabi/*.go runtime/trace/*.go) $(wildcard shim/*.map shim/*.ld tools/asleep/*.go) go.mod
 
-.PHONY: all shim setup test unit check generate format bench demo fuzz arm64 install uninstall deb clean
+.PHONY: all shim setup test unit check generate format bench accuracy demo fuzz arm64 install uninstall deb clean
 all: $(BUILD)/libprophet.so $(BUILD)/replayd $(BUILD)/prophet $(BUILD)/share
 shim: $(BUILD)/libprophet.so
 
@@ -77,6 +77,12 @@ format:
 
 bench: all
 	$(GO) run ./bench
+
+# How good predictions are: the table and plot in bench/. SHORT=1: a few programs, to see that it works; ONLY=pigz-p2@cpus1: these again.
+accuracy: all
+	@tests/setup accuracy
+	$(GO) build -o $(BUILD)/accuracy ./bench/accuracy
+	$(BUILD)/accuracy --build $(BUILD) $(if $(SHORT),--short --out $(BUILD)/accuracy-short) $(if $(ONLY),--only $(ONLY))
 
 demo: all
 	@tests/setup demo

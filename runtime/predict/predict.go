@@ -14,9 +14,9 @@ const Tolerance = 0.05
 
 // Home is what was measured at home, in turn: the program, an issue, the program again.
 type Home struct {
-	First  []float64 // seconds of the program
-	Issued []float64
-	Again  []float64 // the program once more: how far it is from itself is the noise
+	First  []float64 `json:"first"` // seconds of the program
+	Issued []float64 `json:"issued"`
+	Again  []float64 `json:"again"` // the program once more: how far it is from itself is the noise
 }
 
 // Noise is how far the program's runs are from one another as a share: the medians of the two runs of each turn.

@@ -40,6 +40,7 @@ var onlyIn = map[string][]string{
 	"github.com/google/pprof":            {"runtime/profile"},
 	"github.com/ianlancetaylor/demangle": {"runtime/symbols"},
 	"github.com/spf13/cobra":             {"tools", "replayd", "runtime/run", "runtime/manual"},
+	"github.com/hanwen/go-fuse":          {"bench/accuracy"},
 	"github.com/klauspost/compress":      {"runtime/trace", "runtime/issued"},
 	"github.com/cespare/xxhash/v2":       {"runtime/trace", "runtime/demand"},
 	"github.com/parquet-go/parquet-go":   {"runtime/tables"},

@@ -42,11 +42,15 @@ type forecast struct {
 	Forced   uint64    `json:"forced_waits"`
 	Unlearnt int       `json:"unlearnt_loops"`
 	Outside  float64   `json:"outside_seconds"`
+	// What `replayd issue` is given beside the compiled trace (--keep), and what was tried at home: for who measures on.
+	Args  []string     `json:"issue_args"`
+	Tried predict.Home `json:"tried_at_home"`
 }
 
 // predictor is one call of the command.
 type predictor struct {
 	path, work, program string
+	keep                string
 	issues, homeRuns    int
 	whatIfs             int
 	split               *split
@@ -85,6 +89,7 @@ results that home saw are followed as home followed them. It is not validated by
 	c.Flags().IntVar(&p.homeRuns, "home-runs", 3, "how often the program and an issue are tried at home; 0: they are not")
 	c.Flags().IntVar(&p.whatIfs, "what-if", 3, "how often each change of a resource is issued; 0: what it could bring is taken from the critical path")
 	c.Flags().BoolVar(&p.force, "force", false, "predict even where it would be refused")
+	c.Flags().StringVar(&p.keep, "keep", "", "keep the compiled trace that was issued last in this `file`, for replayd issue --program")
 	c.Flags().StringVar(&mix, "mix", "", "what kinds of work the program does, as integer=2,float=1 (see prophet calibrate)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.RunE = func(_ *cobra.Command, a []string) error {
@@ -93,6 +98,9 @@ results that home saw are followed as home followed them. It is not validated by
 		}
 		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 || p.whatIfs < 0 || p.whatIfs > 1000 {
 			return usage("--issues wants 1 to 1000, --home-runs and --what-if 0 to 1000")
+		}
+		if p.keep != "" && len(targets) > 1 {
+			return usage("--keep is of one target")
 		}
 		specs := make([]target.Spec, len(targets))
 		for i, s := range targets {
@@ -151,7 +159,9 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 		return nil, err
 	}
 	defer os.RemoveAll(p.work)
-	p.program = filepath.Join(p.work, "program")
+	if p.program = p.keep; p.program == "" {
+		p.program = filepath.Join(p.work, "program")
+	}
 	if err := p.compile(); err != nil {
 		return nil, err
 	}
@@ -311,10 +321,15 @@ type issueResult struct {
 	Seconds float64
 }
 
+// args are those that say how the demand is issued there.
+func (i *issuer) args() []string {
+	return append([]string{"--scale", strconv.FormatFloat(i.factor, 'g', -1, 64)}, i.p.walk...)
+}
+
 func (i *issuer) issue(ctx context.Context, program string, more ...string) (*issueResult, error) {
 	var r issueResult
 	got := false
-	args := append([]string{"--program", program, "--json", "--dir", ".", "--scale", strconv.FormatFloat(i.factor, 'g', -1, 64)}, slices.Concat(i.p.walk, more)...)
+	args := slices.Concat([]string{"--program", program, "--json", "--dir", "."}, i.args(), more)
 	res, err := i.Issue(ctx, target.Request{Args: args}, func(line string) {
 		if json.Unmarshal([]byte(line), &r) == nil && r.Wall > 0 {
 			got = true
@@ -364,7 +379,7 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 		f.Other, f.Unknown, f.Forced, f.Outside = r.Other, r.Unknown, r.Forced, float64(r.Outside)/1e9
 		bar.Set(int64(n+1), int64(p.issues))
 	}
-	f.Target, f.Rounds = s.Text, 1
+	f.Target, f.Rounds, f.Args, f.Tried = s.Text, 1, at.args(), p.home
 	f.Predicted, f.Seconds = predict.Median(seconds), seconds
 	f.Low, f.High = predict.Interval(seconds, &p.home)
 	f.Home, f.Noise = p.info.Home.Seconds(), p.home.Noise()
