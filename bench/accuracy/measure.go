@@ -136,7 +136,7 @@ func (m *measurer) ask(ctx context.Context, k *known, at *place, program string)
 		runs = "0"
 	}
 	// What has to be given in any case is said beside it that it would be refused.
-	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--home-runs", runs, "--keep", program)
+	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--what-if", "0", "--home-runs", runs, "--keep", program)
 	cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+filepath.Join(m.build, "replayd"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
@@ -194,7 +194,7 @@ func compile(trace, program string, way demand.Path) error {
 		return err
 	}
 	defer t.Close()
-	_, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Costs: demand.IssueCosts, Path: way}, program)
+	_, err = demand.Compile(t, demand.Options{Record: demand.RecordCost, Path: way}, program)
 	return err
 }
 

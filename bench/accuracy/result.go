@@ -64,9 +64,7 @@ func (p *pair) noise() float64 {
 
 func (p *pair) beyond() float64 { return max(0, p.off(p.Issued)-p.noise()) }
 
-func (p *pair) interval() (low, high float64) {
-	return predict.Quantile(p.Issued, 0.05), predict.Quantile(p.Issued, 0.95)
-}
+func (p *pair) interval() (low, high float64) { return predict.Interval(p.Issued, &p.Tried) }
 
 func (p *pair) covered() bool {
 	low, high := p.interval()
