@@ -41,7 +41,8 @@ type Options struct {
 	Record time.Duration // what recording added to an event at home
 	Scale  float64       // CPU demand on the target for one of home's; 0: 1
 	Path   Path
-	Map    string // where to write which events of home each operation stands for (Map); "": nowhere
+	Home   io.Writer // is told when the recorded run was where: an At for each operation; nil: nobody is
+	Map    string    // where to write which events of home each operation stands for (Map); "": nowhere
 }
 
 // Info is what was found on the way.

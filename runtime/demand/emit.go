@@ -18,6 +18,12 @@ type pending struct {
 	single bool  // its own time is part of the next gap
 	place  place
 	row    int64  // of the table, that wants to know where it came to lie, plus 1
+	was    int64  // the gap as it was
+	begin  uint64 // ticks of home's event; 0: it is of none
+	end    uint64
+	what   uint32
+	as     uint16 // the code that home.go says of it; 0: its own
+	ofLoop bool   // a condition wait that an OpWait stands for
 	upto   uint64 // how many of its thread's events come before its end
 	wait   *MapWait
 }
@@ -52,10 +58,11 @@ type emitter struct {
 	ending                bool // the process ends with this thread
 	done                  bool
 	body                  *bodyAt
-	skip                  int      // condition waits that an OpWait stands for
-	held                  []uint32 // mutexes
-	earlier               uint64   // events of the streams before this one, and their ends
-	seen                  uint64   // of this one
+	skip                  int       // condition waits that an OpWait stands for
+	held                  []uint32  // mutexes
+	home                  *atWriter // nil: nobody wants to know
+	earlier               uint64    // events of the streams before this one, and their ends
+	seen                  uint64    // of this one
 }
 
 // bodyAt is a section that is being kept as a body.
@@ -120,7 +127,7 @@ func (e *emitter) emit() error {
 			return err
 		}
 	}
-	e.out.home.reach(e.earlier)
+	e.out.units.reach(e.earlier)
 	last := cabi.ProgOp{Code: cabi.OpEnd, Obj: e.th.n}
 	if e.ending && !e.done {
 		last.Code = cabi.OpExit
@@ -276,7 +283,7 @@ func (e *emitter) flush(low, high int64) error {
 	recorded := int64(e.opt.Record)
 	for i := range e.window {
 		p := &e.window[i]
-		e.out.home.reach(p.upto)
+		e.out.units.reach(p.upto)
 		d := int64(float64(p.gap)*e.opt.Scale + 0.5)
 		e.info.CPU += time.Duration(p.gap)
 		if p.Code != cabi.OpCPU && p.Code != cabi.OpResident && p.Code != cabi.OpMore {
@@ -341,7 +348,7 @@ func (e *emitter) settle(p *pending, at uint64) {
 		e.body = nil
 	}
 	if p.wait != nil {
-		e.out.home.wait(at, p.wait)
+		e.out.units.wait(at, p.wait)
 	}
 	if p.row > 0 {
 		e.loops.rows[p.row-1].Value = at + 1
@@ -369,7 +376,11 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	e.row = r.Row
 	e.seen = r.N + 1
 	here := e.earlier + r.N
-	p := pending{gap: gap, usual: e.gapUsual[gapPlace(e.last, r.PC)], single: !r.Timed, place: place{stream.UID, r.N}, upto: here + 1}
+	p := pending{gap: gap, usual: e.gapUsual[gapPlace(e.last, r.PC)], single: !r.Timed, place: place{stream.UID, r.N}, upto: here + 1,
+		begin: r.Begin, end: max(r.Begin, r.End)}
+	if e.home != nil {
+		p.what = e.home.what(stream, r)
+	}
 	e.last = r.PC
 	e.ends, e.lock = -1, -1
 
@@ -378,11 +389,11 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	}
 	if n := e.loops.skips[p.place]; n > 0 {
 		e.skip = n
-		e.out.home.drop(e.th.n, here, n)
+		e.out.units.drop(e.th.n, here, n)
 	}
 	if w, ok := e.loops.at[p.place]; ok {
 		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, usual: p.usual, place: p.place, row: w.row,
-			upto: here + uint64(w.events), wait: &MapWait{Unit: here, Skip: uint32(w.events), Pred: w.pred}}
+			begin: r.Begin, end: r.Begin, what: p.what, upto: here + uint64(w.events), wait: &MapWait{Unit: here, Skip: uint32(w.events), Pred: w.pred}}
 		if w.choice {
 			q.Flags, q.Site = cabi.OpChoice, w.site
 		}

@@ -57,7 +57,7 @@ type opWriter struct {
 	buf   [opSize]byte
 	hash  uint64 // of the last choices of the thread
 	fixes []fix
-	home  *mapWriter // nil: nobody asked for it
+	units *mapWriter // nil: nobody asked for it
 }
 
 type fix struct {
@@ -70,10 +70,10 @@ const opSize = 40
 func (w *opWriter) put(o cabi.ProgOp) error {
 	putOp(w.buf[:], &o)
 	w.n++
-	if err := w.home.put(o.Code); err != nil {
+	if err := w.units.put(o.Code); err != nil {
 		return err
 	}
-	_, err := w.b.Write(b)
+	_, err := w.b.Write(w.buf[:])
 	return err
 }
 
@@ -98,10 +98,10 @@ func (c *compiler) write(f *os.File) error {
 	w := &opWriter{f: f, b: bufio.NewWriterSize(f, 1<<20)}
 	if c.opt.Map != "" {
 		var err error
-		if w.home, err = newMapWriter(c.opt.Map); err != nil {
+		if w.units, err = newMapWriter(c.opt.Map); err != nil {
 			return err
 		}
-		defer w.home.f.Close()
+		defer w.units.f.Close()
 	}
 	head := cabi.Prog{Magic: cabi.ProgMagic, Version: cabi.ProgVersion}
 	headSize := binary.Size(head)
@@ -119,7 +119,7 @@ func (c *compiler) write(f *os.File) error {
 	for _, th := range c.threads {
 		e := &emitter{compiler: c, th: th, out: w, queue: c.queues[th.n], home: home}
 		w.hash = 0
-		w.home.thread()
+		w.units.thread()
 		t := cabi.ProgThread{First: w.n, Proc: th.group.n}
 		if len(th.streams) > 0 {
 			t.UID = th.streams[0].UID
@@ -235,7 +235,7 @@ func (c *compiler) write(f *os.File) error {
 		return err
 	}
 	head.Sum = sum
-	if err := w.home.end(c, sum); err != nil {
+	if err := w.units.end(c, sum); err != nil {
 		return err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
