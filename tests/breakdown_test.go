@@ -3,10 +3,12 @@ package tests
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"prophet/runtime/issued"
 	"prophet/runtime/recovery"
 	"prophet/runtime/report"
+	"prophet/tests/browser"
 )
 
 // halves are a recorded run and an issue of it here.
@@ -42,6 +45,15 @@ func splitOf(t *testing.T, path string, args ...string) halves {
 	}
 	if out, err := exec.Command(built(t, "replayd"), append([]string{"issue", "--program", h.program, "--log", log, "--dir", dir}, args...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
+	}
+	// Who asks does not change what is issued.
+	unasked := filepath.Join(dir, "unasked")
+	if _, err = demand.Compile(tr, demand.Options{Record: demand.RecordCost}, unasked); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := demand.Sum(h.program)
+	if b, err := demand.Sum(unasked); err != nil || a != b {
+		t.Errorf("the program is another when home's times are asked for: %v", err)
 	}
 	f, err := os.Open(h.program)
 	if err != nil {
@@ -197,4 +209,69 @@ func TestPredictWhere(t *testing.T) {
 	if strings.Contains(text, "\x1b") {
 		t.Error("colours where nobody looks")
 	}
+}
+
+// A report draws what prophet predict really says.
+func TestPredictPage(t *testing.T) {
+	dir := t.TempDir()
+	path := recordedProgram(t, "kinds")
+	predict := exec.Command(built(t, "prophet"), "predict", path, "--target", "local,cpus=1", "-n", "1", "--home-runs", "0", "--what-if", "1", "--json")
+	predict.Env = append(os.Environ(), "PROPHET_REPLAYD="+built(t, "replayd"))
+	said, err := predict.Output()
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "p.json"), said, 0o600))
+	if _, stderr, code := prophetRun(t, dir, "report", path, "-o", "r.html", "--prediction", "p.json"); code != 0 || stderr != "" {
+		t.Fatalf("exit status %d: %s", code, stderr)
+	}
+	want, err := report.ReadPrediction(bytes.NewReader(said))
+	must(t, err)
+	b, err := browser.Start()
+	must(t, err)
+	t.Cleanup(b.Close)
+	for _, scheme := range []string{"light", "dark"} {
+		p := opened(t, b, filepath.Join(dir, "r.html"), 1280, 900, scheme)
+		// Both bars are as long as their sides' times.
+		widths := value[[]float64](t, p, `[...document.querySelectorAll("#prediction-slot .lines .bar")].map(b => [...b.children].reduce((a, i) => a + i.getBoundingClientRect().width, 0) / b.getBoundingClientRect().width)`)
+		longer := max(want.Recorded, want.Issued)
+		if len(widths) != 2 || math.Abs(widths[0]-want.Recorded/longer) > 0.02 || math.Abs(widths[1]-want.Issued/longer) > 0.02 {
+			t.Errorf("the bars take %v, for %g and %g s", widths, want.Recorded, want.Issued)
+		}
+		heads := value[[]string](t, p, `[...document.querySelectorAll("#prediction-slot h3")].map(h => h.textContent)`)
+		if got := strings.Join(heads, ", "); got != "Where the difference comes from, All threads, by class, By thread, What the path is made of, What would change it most" {
+			t.Errorf("it has %s", got)
+		}
+		rows := func(caption string) []string {
+			return value[[]string](t, p, `[...document.querySelectorAll("#prediction-slot table")].filter(x => x.caption.textContent.startsWith(`+strconv.Quote(caption)+`)).flatMap(x => [...x.tBodies[0].rows].map(r => r.innerText.replace(/\s+/g, " ")))`)
+		}
+		shown := func(seconds float64) string { return value[string](t, p, fmt.Sprintf("dur(%g)", seconds*1e9)) }
+		classes := map[string]float64{}
+		for _, x := range want.Path {
+			classes[x.Class] += x.Target
+		}
+		if got := rows("The critical path by class"); len(got) != len(classes) || !strings.Contains(strings.Join(got, "|"), " "+shown(classes["sleep"])+" ") {
+			t.Errorf("of %v it shows %q", classes, got)
+		}
+		if got, x := rows("What takes longest on the critical path"), want.Critical[0]; len(got) == 0 || got[0] != fmt.Sprintf("p0 Sleeping usleep %s %s %d %s", x.At, shown(x.Seconds), x.Times, shown(x.Longest)) {
+			t.Errorf("the path is %q; %+v", got, x)
+		}
+		if got, x := rows("By how much"), want.Sensitivity; len(got) != len(x) || len(x) == 0 || !strings.HasPrefix(got[0], x[0].Resource+": "+x[0].How+" −"+shown(-x[0].Seconds)+" 1 issue") {
+			t.Errorf("what changes it is %q; %+v", got, x)
+		}
+		// The other side's path, and a thread's classes.
+		must(t, p.Eval(`for (const s of document.querySelectorAll("#prediction-slot select")) { s.value = "here"; s.dispatchEvent(new Event("change")); }`, nil))
+		if got := rows("What takes longest on the critical path"); len(got) == 0 || !strings.Contains(got[0], "usleep") {
+			t.Errorf("here the path is %q", got)
+		}
+		must(t, p.Eval(`[...document.querySelectorAll("#prediction-slot .more[aria-expanded]")][0].click()`, nil))
+		must(t, p.Settle())
+		if n := value[int](t, p, `document.querySelectorAll("#prediction-slot tr.detail tbody tr").length`); n < 2 {
+			t.Errorf("a thread has %d classes", n)
+		}
+		accessible(t, p)
+	}
+	p := opened(t, b, filepath.Join(dir, "r.html"), 360, 740, "light")
+	if w := value[int](t, p, `document.documentElement.scrollWidth`); w > 360 {
+		t.Errorf("the page is %d pixels wide on a phone of 360", w)
+	}
+	accessible(t, p)
 }

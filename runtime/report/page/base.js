@@ -70,13 +70,14 @@ function inkOn(c) {
 
 const chip = g => { const i = el("span", {class: "chip", "aria-hidden": "true"}); i.style.background = "var(--" + g + ")"; return i; };
 
-// bar is shares of a whole, by group; what it says is in its label.
-function bar(parts, whole, cls) {
+// bar is shares of a whole, by group; what it says is in its label. words are what groups are called there.
+function bar(parts, whole, cls, words) {
 	const total = parts.reduce((a, p) => a + p[1], 0);
-	const b = el("div", {class: "bar " + (cls || ""), role: "img", "aria-label": parts.filter(p => p[1] > 0).map(p => groupWords[p[0]] + " " + percent(p[1] / total)).join(", ") || "nothing"});
+	words = words || groupWords;
+	const b = el("div", {class: "bar " + (cls || ""), role: "img", "aria-label": parts.filter(p => p[1] > 0).map(p => words[p[0]] + " " + percent(p[1] / total)).join(", ") || "nothing"});
 	for (const [g, v] of parts) {
 		if (v <= 0 || v / whole < .0005) continue;
-		const i = el("i", {title: groupWords[g] + " " + dur(v) + ", " + percent(v / total)});
+		const i = el("i", {title: words[g] + " " + dur(v) + ", " + percent(v / total)});
 		i.style.width = 100 * v / whole + "%";
 		i.style.background = "var(--" + g + ")";
 		b.append(i);

@@ -1,5 +1,12 @@
 // What a prediction says: here against there, and where the difference comes from.
-const classGroup = c => groupWords[c] ? c : {cpu: "compute", net: "network", sync: "lock", lock_wait: "lock", time: "sleep", files: "disk"}[c] || "other";
+// Classes of time: by what group's colour they are drawn, and what they are called.
+const classes = {
+	cpu: ["compute", "Computing"], ready: ["other", "Waiting for a core"], disk: ["disk", "Files"], locks: ["lock", "Waiting for locks"], waits: ["wait", "Waiting for other threads"],
+	pipes: ["pipe", "Pipes, connections"], sleep: ["sleep", "Sleeping"], outside: ["network", "Outside of the run"],
+};
+const classGroup = c => classes[c] ? classes[c][0] : groupWords[c] ? c : "other";
+const classWord = c => classes[c] ? classes[c][1] : groupWords[c] || c;
+const classField = c => el("span", {class: "field"}, chip(classGroup(c)), classWord(c));
 const sec = s => dur(s * 1e9);
 const more = (a, b) => b - a >= 0 ? "+" + sec(b - a) : "−" + sec(a - b);
 
@@ -14,19 +21,19 @@ function prediction(p) {
 		el("div", {}, el("dt", {}, "Rounds"), el("dd", {}, grouped(p.rounds || 0), el("small", {}, "between here and there"))),
 		el("div", {}, el("dt", {}, "Noise here"), el("dd", {}, percent(p.noise || 0), el("small", {}, "how far runs lie apart")))));
 	slot.append(interval(p, low, high));
-	const by = key => {
+	const by = (list, key) => {
 		const m = new Map();
-		for (const x of p.breakdown || []) {
+		for (const x of list) {
 			const k = x[key], v = m.get(k) || {name: k, home: 0, target: 0, parts: []};
 			v.home += x.home_seconds; v.target += x.target_seconds; v.parts.push(x);
 			m.set(k, v);
 		}
 		return [...m.values()];
 	};
-	const pair = (caption, first, rows, detail) => {
+	const pair = (caption, first, rows, show, detail) => {
 		const most = Math.max(...rows.map(r => Math.max(r.home, r.target)), 1e-12);
 		return table({caption, rows, thing: first.toLowerCase(), step: 12, by: 3, filter: rows.length > 12 ? "Find" : null, text: r => r.name, detail, columns: [
-			{name: first, of: r => r.name, show: r => r.name},
+			{name: first, of: r => r.name, show},
 			{name: "Here", n: true, of: r => r.home, show: r => sec(r.home)},
 			{name: "There", n: true, of: r => r.target, show: r => sec(r.target)},
 			{name: "Difference", n: true, of: r => Math.abs(r.target - r.home), show: r => el("span", {class: r.target > r.home * 1.01 ? "pos" : r.target < r.home * .99 ? "neg" : null}, more(r.home, r.target))},
@@ -36,22 +43,35 @@ function prediction(p) {
 				return s;
 			}}]});
 	};
-	const classes = by("class").map(c => ({...c, name: groupWords[c.name] || c.name}));
-	if (classes.length) slot.append(el("h3", {}, "Where the difference comes from, by class"), pair("Time by class here and there", "Class", classes),
-		el("h3", {}, "By thread"), pair("Time by thread here and there", "Thread", by("thread"), r => simple("Classes of " + r.name, [
-			{name: "Class", show: x => groupWords[x.class] || x.class}, {name: "Here", n: true, show: x => sec(x.home_seconds)}, {name: "There", n: true, show: x => sec(x.target_seconds)}, {name: "Difference", n: true, show: x => more(x.home_seconds, x.target_seconds)}],
-			r.parts.slice().sort((a, b) => Math.abs(b.target_seconds - b.home_seconds) - Math.abs(a.target_seconds - a.home_seconds)))));
-	const path = p.critical_path || [];
+	const classed = r => classField(r.name);
+	const path = by(p.path_breakdown || [], "class"), all = p.breakdown || [];
 	if (path.length) {
-		const m = new Map();
-		for (const x of path) { const g = classGroup(x.class); m.set(g, (m.get(g) || 0) + x.seconds * 1e9); }
-		const parts = groupNames.filter(g => m.has(g)).map(g => [g, m.get(g)]), all = parts.reduce((a, x) => a + x[1], 0);
-		slot.append(el("h3", {}, "The path that decides how long it takes there"), bar(parts, all), table({caption: "Stretches of the critical path", rows: path.map((x, i) => ({...x, i})), thing: "stretch", step: 8, by: 3, columns: [
-			{name: "Thread", of: x => x.thread, show: x => x.thread, cls: "name"}, {name: "Class", of: x => x.class, show: x => groupWords[x.class] || x.class},
-			{name: "Place", n: true, of: x => x.i, show: x => grouped(x.i + 1)}, {name: "Takes", n: true, of: x => x.seconds, show: x => sec(x.seconds)}]}));
+		const order = Object.keys(classes), words = {};
+		for (const c in classes) words[classes[c][0]] = classes[c][1];
+		const parts = side => order.flatMap(c => path.filter(x => x.name === c).map(x => [classGroup(c), x[side] * 1e9]));
+		const here = parts("home"), there = parts("target"), sum = l => l.reduce((a, x) => a + x[1], 0), whole = Math.max(sum(here), sum(there));
+		slot.append(el("h3", {}, "Where the difference comes from"), el("p", {class: "none"}, "By the path through the threads that decides how long the run takes: here the recorded run, " + dur(sum(here)) +
+			"; there an issue of it, " + dur(sum(there)) + "."),
+			el("dl", {class: "lines"}, el("dt", {}, "Here"), el("dd", {}, bar(here, whole, "", words)), el("dt", {}, "There"), el("dd", {}, bar(there, whole, "", words))),
+			pair("The critical path by class, here and there", "Class", path, classed));
 	}
-	if ((p.sensitivity || []).length) slot.append(el("h3", {}, "What would change it"), table({caption: "By how much the predicted time changes with each resource", rows: p.sensitivity, thing: "resource", by: 1, columns: [
-		{name: "If this were a tenth faster", of: x => x.resource, show: x => x.resource}, {name: "the run would take", n: true, of: x => Math.abs(x.seconds), show: x => (x.seconds <= 0 ? "−" : "+") + sec(Math.abs(x.seconds))}]}));
+	if (all.length) slot.append(el("h3", {}, path.length ? "All threads, by class" : "Where the difference comes from, by class"), pair("Time by class here and there", "Class", by(all, "class"), classed),
+		el("h3", {}, "By thread"), pair("Time by thread here and there", "Thread", by(all, "thread"), r => r.name, r => simple("Classes of " + r.name, [
+			{name: "Class", show: x => classField(x.class)}, {name: "Here", n: true, show: x => sec(x.home_seconds)}, {name: "There", n: true, show: x => sec(x.target_seconds)}, {name: "Difference", n: true, show: x => more(x.home_seconds, x.target_seconds)}],
+			r.parts.slice().sort((a, b) => Math.abs(b.target_seconds - b.home_seconds) - Math.abs(a.target_seconds - a.home_seconds)))));
+	const stretches = [...(p.critical_path || []).map(x => ({...x, side: "there"})), ...(p.home_critical_path || []).map(x => ({...x, side: "here"}))];
+	if (stretches.length) slot.append(el("h3", {}, "What the path is made of"), table({caption: "What takes longest on the critical path", rows: stretches, thing: "stretch", step: 12, by: 3, filter: stretches.length > 12 ? "Find in the path" : null,
+		text: x => [x.thread, classWord(x.class), x.call, x.object, x.at].join(" "),
+		choices: [{name: "Where", value: "there", options: [["there", "There"], ["here", "Here"]], keep: (x, v) => x.side === v}], columns: [
+			{name: "Thread", of: x => x.thread, show: x => x.thread, cls: "name"}, {name: "Class", of: x => x.class, show: x => classField(x.class)},
+			{name: "What", of: x => x.call || "", cls: "name", show: x => el("span", {}, (x.call ? (x.class === "cpu" || x.class === "ready" ? "up to " : "") + x.call : "") + (x.object ? " " + x.object : ""), x.at ? el("div", {class: "none"}, x.at) : "")},
+			{name: "Takes", n: true, of: x => x.seconds, show: x => sec(x.seconds)}, {name: "Times", n: true, of: x => x.times || 0, show: x => x.times ? grouped(x.times) : ""},
+			{name: "Longest", n: true, of: x => x.longest_seconds || 0, show: x => x.longest_seconds ? sec(x.longest_seconds) : ""}]}));
+	const change = s => (s <= 0 ? "−" : "+") + sec(Math.abs(s));
+	if ((p.sensitivity || []).length) slot.append(el("h3", {}, "What would change it most"), table({caption: "By how much the predicted time changes with each resource", rows: p.sensitivity, thing: "resource", by: 1, down: false, columns: [
+		{name: "If this were another", of: x => x.resource, show: x => x.resource + (x.how ? ": " + x.how : "")}, {name: "The run would take", n: true, of: x => x.seconds, show: x => change(x.seconds)},
+		{name: "Known by", of: x => x.issues || 0, show: x => x.issues ? plural(x.issues, "issue") + ", " + change(x.low_seconds || 0) + " to " + change(x.high_seconds || 0) : "the path's share: at most so much"}]}));
+	if ((p.notes || []).length) slot.append(el("ul", {class: "notes"}, p.notes.map(n => el("li", {}, n))));
 }
 
 // interval draws the time here and the interval there on one axis.
