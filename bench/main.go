@@ -33,6 +33,7 @@ var parts = []part{
 	{"programs", "real programs under load", (*bench).programs},
 	{"start", "a process and a thread", (*bench).start},
 	{"readers", "prophet verify, info and dump", (*bench).readers},
+	{"views", "what shows a trace, of 10^8 events", (*bench).views},
 	{"replay", "re-executing locks and programs", (*bench).replay},
 	{"pause", "pausing and resuming a live run", (*bench).pause},
 	{"demand", "the loop that issues CPU demand, and calibrations", (*bench).demand},

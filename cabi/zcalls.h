@@ -780,6 +780,7 @@
 #define CALL_sigblock 1026
 #define CALL_sigsetmask 1027
 #define CALL_syscall 1100
+#define CALL_dlclose 1101
 #define CALLS_MAX 1396
 
 #endif

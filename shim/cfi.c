@@ -79,9 +79,14 @@ static FAR int module_of(u64 pc, struct module *m)
 struct table {
 	u64 p, end;
 	u64 low, high;
+	u64 module; /* tells it from others */
 	u64 page[2]; /* seen to be there */
 	u32 bad;
 };
+
+/* Pages of tables that were seen to be there, so that most stacks ask the kernel for none: they stay as long as their module
+ * does, and in which module a pc lies is asked each time. Each is kept mixed with its module. */
+static u64 proven[256];
 
 static FAR int there(struct table *t, u64 p, u64 n)
 {
@@ -89,10 +94,14 @@ static FAR int there(struct table *t, u64 p, u64 n)
 	if (p < t->low || p + n > t->high || p + n < p)
 		return 0;
 	for (; first <= last; first++) {
+		u64 *seen = &proven[first * 0x9E3779B97F4A7C15ull >> 56], as = first ^ t->module;
 		if (first == t->page[0] || first == t->page[1])
 			continue;
-		if (!shim_readable((void *)(first << 12), 1))
-			return 0;
+		if (__atomic_load_n(seen, __ATOMIC_RELAXED) != as) {
+			if (!shim_readable((void *)(first << 12), 1))
+				return 0;
+			__atomic_store_n(seen, as, __ATOMIC_RELAXED);
+		}
 		t->page[1] = t->page[0];
 		t->page[0] = first;
 	}
@@ -495,6 +504,7 @@ static FAR void by_table(const struct module *m, u64 pc, struct rule *rule)
 	shim_zero(&t, sizeof t);
 	t.low = m->low;
 	t.high = m->high;
+	t.module = (m->head ^ m->low << 20 ^ m->high << 40) * 0x9E3779B97F4A7C15ull | 1ull << 63; /* no page has that bit */
 	rule->kind = RULE_POINTER;
 	if (!m->head || !(fde = search(&t, m->head, pc)))
 		return;
@@ -576,6 +586,15 @@ static FAR void rule_at(u64 pc, u64 ret, struct rule *rule)
 	v = pack(rule);
 	__atomic_store_n(&kept[h].rule, v, __ATOMIC_RELAXED);
 	__atomic_store_n(&kept[h].check, v ^ pc, __ATOMIC_RELAXED);
+}
+
+FAR void shim_cfi_forget(void)
+{
+	u32 i;
+	for (i = 0; i < KEPT; i++)
+		__atomic_store_n(&kept[i].rule, 0, __ATOMIC_RELAXED);
+	for (i = 0; i < sizeof proven / sizeof *proven; i++)
+		__atomic_store_n(&proven[i], 0, __ATOMIC_RELAXED);
 }
 
 /* Stacks. */

@@ -22,5 +22,6 @@ enum {
 
 HIDDEN void shim_walk_from(struct walk *w, u64 pc, u64 sp, u64 fp, u64 lr, u32 exact);
 HIDDEN int shim_walk(struct walk *w);
+HIDDEN void shim_cfi_forget(void); /* modules are gone */
 
 #endif

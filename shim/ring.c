@@ -186,7 +186,7 @@ void shim_commit(struct ev *e)
 	for (;;) {
 		struct key was;
 		const struct part *path = 0;
-		u64 pos, g, last, begin = e->begin, end = e->end;
+		u64 pos, g, last, begin = e->begin, end = e->end, named = 0;
 		u32 num, mask = 0, more;
 		int known;
 		u8 *p, *m;
@@ -215,13 +215,16 @@ void shim_commit(struct ev *e)
 			num = k->num;
 		} else {
 			u64 pc = t->pc_gen == g ? t->pc : 0;
+			if (unlikely(shim_unloads) && shim_module_of(t, (u64)e->pc))
+				continue; /* before it is named */
+			named = shim_module_pc((u64)e->pc);
 			was.seq = was.f1 = was.f2 = was.f3 = 0;
 			was.ret = 0;
 			num = k->chunk == (u32)g ? k->num : t->nkeys; /* the place is this chunk's already; genx is odd */
 			p = put_v(p, PROPHET_TagKey);
 			p = put_v(p, num);
 			p = put_v(p, e->call);
-			p = put_z(p, (i64)((u64)e->pc - pc));
+			p = put_z(p, (i64)(named - pc));
 			p = put_v(p, e->obj >> 40);
 			p = put_v(p, e->obj & 0xffffffffffull);
 		}
@@ -302,7 +305,7 @@ void shim_commit(struct ev *e)
 			k->seq = 0;
 			if (num == t->nkeys)
 				t->nkeys = num + 1;
-			t->pc = (u64)e->pc;
+			t->pc = named;
 			t->pc_gen = g;
 		}
 		k->ret = e->ret;

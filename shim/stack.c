@@ -30,6 +30,7 @@ void shim_stack_begin(struct thr *t)
 {
 	t->stack_at = shim_stack_every ? t->last + shim_stack_every : ~0ull;
 	t->stack_asked = 0;
+	t->unloads = shim_unloads;
 	t->cpu_timer = 0;
 }
 
@@ -60,6 +61,7 @@ static FAR void add(struct making *m, u64 pc)
 {
 	if (!m->unknown && !shim_module_known(pc))
 		m->unknown = pc;
+	pc = shim_module_pc(pc);
 	m->p = put_z(m->p, (i64)(pc - m->before));
 	m->before = pc;
 	m->n++;
@@ -142,6 +144,12 @@ FAR void shim_stack(struct ev *e, u64 pos)
 	u8 *p;
 	if ((u32)pos > t->limit)
 		return; /* the next event is in another chunk */
+	if (unlikely(t->unloads != shim_unloads)) { /* what its chunk says of places is no longer so */
+		t->unloads = shim_unloads;
+		t->stack_at = shim_stack_every ? t->last : ~0ull;
+		shim_flush(t, 0);
+		return;
+	}
 	measure(e->end);
 	t->stack_at = e->end + shim_stack_every;
 	t->stack_asked = 0;

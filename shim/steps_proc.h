@@ -3,6 +3,7 @@
 #define SHIM_STEPS_PROC_H
 
 #include "wrap.h"
+#include <dlfcn.h>
 #include <grp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -116,6 +117,8 @@ static inline void shim_input_usage(struct ev *e, int ok, const struct rusage *u
 	p = put_v(p, (u64)u->ru_nivcsw);
 	e->inlen = (u32)(p - e->inbuf);
 }
+
+HIDDEN void shim_post_unloaded(struct ev *e); /* thread.c */
 
 /* The program uses the signal of stack_cpu.c. */
 HIDDEN void shim_pre_sigprof_set(struct ev *e, const sigset_t *set);

@@ -4689,4 +4689,5 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_sigblock] = RE_MASKED,
 	[CALL_sigsetmask] = RE_MASKED,
 	[CALL_syscall] = RE_SKIP_F2 | RE_SKIP_F3 | RE_TURN | RE_MAKES,
+	[CALL_dlclose] = RE_NESTS,
 };

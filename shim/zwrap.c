@@ -10234,3 +10234,18 @@ EXPORT int sigsetmask(int mask)
 	shim_done(&e);
 	return r;
 }
+
+EXPORT int dlclose(void *handle)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_dlclose, CLASS_memory, CALLER()))
+		return REAL(dlclose)(handle);
+	shim_pre_nested(&e);
+	r = REAL(dlclose)(handle);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	shim_done(&e);
+	shim_post_unloaded(&e);
+	return r;
+}

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -133,6 +134,55 @@ func TestStacksArm64(t *testing.T) {
 		t.Fatalf("%s: %s%s", run.Status, run.Stdout, run.Stderr)
 	}
 	checkChains(t, "arm64", path)
+}
+
+// TestStacksSwapped: where a library was unloaded another comes to lie, with the same calls at the same addresses, and each
+// event and stack has the names of its own.
+func TestStacksSwapped(t *testing.T) {
+	src := filepath.Join(top, "tests/progs/swapped.c")
+	first := gcc(t, "first.so", "-O0", "-shared", "-fPIC", "-Wl,--build-id", "-DWORK=first", src)
+	other := gcc(t, "other.so", "-O0", "-shared", "-fPIC", "-Wl,--build-id", "-DWORK=other", src)
+	bin := gcc(t, "swapped", "-O0", src)
+	for _, options := range []string{"stacks=1000", "stacks=0"} {
+		run := Cmd{Argv: []string{bin, first, other}, Options: options}.Recorded(t)
+		if run.Stdout != "in one place\n" {
+			t.Fatalf("%s: %s%s", run.Status, run.Stdout, run.Stderr)
+		}
+		out, err := exec.Command(built(t, "prophet"), "dump", "--call", "usleep", run.Trace).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sites := map[string][]string{} // by thread, in order
+		for line := range strings.Lines(string(out)) {
+			f := strings.Fields(line)
+			at := slices.IndexFunc(f, func(s string) bool { return strings.HasPrefix(s, "@") })
+			if at < 0 {
+				t.Fatalf("no call site in %q", line)
+			}
+			lib, _, _ := strings.Cut(f[at], "+")
+			sites[f[1]] = append(sites[f[1]], lib)
+		}
+		want := strings.Fields(strings.Repeat("@first.so ", 4) + strings.Repeat("@other.so ", 4) + strings.Repeat("@first.so ", 4))
+		for _, thread := range []string{"p0", "p0/1"} {
+			if !slices.Equal(sites[thread], want) {
+				t.Errorf("%s: calls of %s are in %v", options, thread, sites[thread])
+			}
+		}
+		if options == "stacks=0" {
+			continue
+		}
+		ns := map[string]int64{}
+		for s, n := range folded(t, run.Trace, "--type", "sleep") {
+			for _, name := range []string{"first", "other"} {
+				if strings.Contains(s, ";"+name+";inner;usleep") {
+					ns[name] += n
+				}
+			}
+		}
+		if ns["first"] < 50e6 || ns["other"] < 25e6 || ns["first"] < ns["other"]*3/2 {
+			t.Errorf("of 64 ms in one and 32 in the other: %v; %v", ns, folded(t, run.Trace))
+		}
+	}
 }
 
 // TestStacksRate: no thread takes more than its rate, nor any at rate 0; a long wait has one in any case.
