@@ -298,7 +298,7 @@ void shim_commit(struct ev *e)
 		if (unlikely(!shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)))))
 			continue;
 		if (!known) {
-			k->idx = e->obj ^ g;
+			k->idx = named >> 48 == SHIM_NOWHERE ? 0 : e->obj ^ g; /* else the next event defines it again */
 			k->sc = sc;
 			k->chunk = (u32)g;
 			k->num = num;

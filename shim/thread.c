@@ -220,8 +220,7 @@ static u32 nranges;
 u32 shim_unloads;
 
 #define MARK(n) ((u64)(n) << 48)
-#define NOWHERE 0xfff /* a pc where a module was, and nobody knows what is there now */
-#define GENERATIONS (NOWHERE - 1) /* those beyond share the last one */
+#define GENERATIONS (SHIM_NOWHERE - 1) /* those beyond share the last one */
 
 static struct range *range_of(u64 pc, u32 live)
 {
@@ -243,7 +242,7 @@ u64 shim_module_pc(u64 pc)
 	if (likely(!shim_unloads))
 		return pc;
 	r = range_of(pc, 1);
-	return r ? pc | r->mark : range_of(pc, 0) ? pc | MARK(NOWHERE) : pc;
+	return r ? pc | r->mark : range_of(pc, 0) ? pc | MARK(SHIM_NOWHERE) : pc;
 }
 
 int shim_module_frames(u64 pc, u64 *low, u64 *high, u64 *frames)
@@ -408,8 +407,14 @@ static void modules(struct thr *t)
 	static u32 busy;
 	struct look l = {t, 0, 0, 0, 0};
 	int err = errno;
-	if (t->depth || __atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+	u32 i;
+	if (t->depth)
 		return;
+	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) { /* who looks may wait for a lock of the loader's that we hold */
+		for (i = 0; i < 1000 && __atomic_load_n(&busy, __ATOMIC_ACQUIRE); i++)
+			shim_pause();
+		return;
+	}
 	if (!iterate)
 		iterate = (__typeof__(iterate))shim_find("dl_iterate_phdr", 0);
 	if (iterate && !iterate(each_module, &l)) {
@@ -427,17 +432,17 @@ static int may_look(const struct thr *t)
 	return !t->depth && !t->vfork && !shim_run.forked_from_threads && !shim_run.exiting && !t->re;
 }
 
-/* A key was defined for a pc: when it lies in no module that we know, one has been loaded since. Code that lies in none
- * would ask for ever, so: once a millisecond. A child forked by one of several threads may have the loader's lock from
- * one that is gone. */
+/* A key is defined for a pc: when it lies in no module that we know, one has been loaded since. Code that lies in none
+ * would ask for ever, so: once a millisecond, but where a module was, at each key, as its name hangs on it. A child forked by one
+ * of several threads may have the loader's lock from one that is gone. */
 int shim_module_of(struct thr *t, u64 pc)
 {
 	static u64 next;
-	if (shim_module_known(pc) || t->last < next || !may_look(t))
+	if (shim_module_known(pc) || !may_look(t) || (t->last < next && !range_of(pc, 0)))
 		return 0;
 	next = t->last + shim_gap * 25;
 	modules(t);
-	return 1;
+	return shim_module_known(pc);
 }
 
 /* post unloaded: something may have been unloaded. */
