@@ -128,7 +128,7 @@ struct prophet_event {
 	int32_t error; /* errno, or the error number that it returned; 0 for none */
 	int64_t ret; /* as returned; of a pointer 1 or 0 (NULL) */
 	uint64_t order; /* place in the order of the object; 0: has none */
-	uint64_t pc; /* where it was called from; 0: not known */
+	uint64_t pc; /* where it was called from; above bit 47 how many modules had been unloaded when its own was loaded. 0: not known */
 	uint32_t fields; /* how many */
 	uint32_t pad;
 	const struct prophet_field *field;
