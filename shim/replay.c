@@ -222,7 +222,8 @@ void shim_re_differs(struct thr *t, const struct expect *x, u32 what, u32 got, u
 	u32 none = 0, learns = goes_on(t, what);
 	if (learns && shim_re_detached())
 		return;
-	if (__atomic_compare_exchange_n(learns ? &shim_index->parted : &shim_index->diverged, &none, t->uid ? t->uid : ~0u, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (__atomic_compare_exchange_n(learns ? &shim_index->parted : &shim_index->diverged, &none, t->uid ? t->uid : ~0u, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE)) {
 		struct text s;
 		if (!learns)
 			__atomic_or_fetch(&shim_index->hold, PROPHET_HoldDiverged, __ATOMIC_ACQ_REL);
@@ -497,7 +498,7 @@ static NOINLINE int call_differs(struct ev *e, const struct expect *x, u32 what,
 static int elsewhere(const struct ev *e, const struct expect *x)
 {
 	static u64 away[MODULES_MAX];
-	u64 by = (u64)e->pc - x->pc, none = 0;
+	u64 by = (u64)e->pc - (x->pc & ((1ull << 48) - 1)), none = 0; /* without the generation of its module */
 	u32 m;
 	if (likely(!(shim_index->flags & PROPHET_ReplayLearn)) || (m = shim_module_at((u64)e->pc)) == ~0u)
 		return 0;

@@ -236,6 +236,12 @@ int shim_module_known(u64 pc)
 	return range_of(pc, 1) != 0;
 }
 
+u32 shim_module_at(u64 pc)
+{
+	struct range *r = range_of(pc, 1);
+	return r ? (u32)(r - ranges) : ~0u;
+}
+
 u64 shim_module_pc(u64 pc)
 {
 	struct range *r;
@@ -260,7 +266,7 @@ int shim_module_frames(u64 pc, u64 *low, u64 *high, u64 *frames)
 static struct range *range_new(void)
 {
 	u32 i;
-	if (nranges < sizeof ranges / sizeof *ranges)
+	if (nranges < MODULES_MAX)
 		return &ranges[nranges];
 	for (i = 0; i < nranges; i++)
 		if (!ranges[i].live)
@@ -341,26 +347,28 @@ static void module_record(struct thr *t, struct loaded *m)
 		__atomic_store_n(&nranges, nranges + 1, __ATOMIC_RELEASE);
 }
 
+/* What the loader had loaded and unloaded at the last look. */
+static u64 adds, subs;
+
 struct look {
 	struct thr *t;
-	u64 adds, subs; /* the loader's counts of what it loaded and unloaded */
-	u32 record, new;
+	u32 begun, record, new;
 };
 
 static int each_module(struct dl_phdr_info *d, size_t size, void *arg)
 {
-	static u64 adds, subs;
 	struct look *l = arg;
 	struct loaded m;
 	u32 i;
 	(void)size;
-	if (!l->record && !l->adds) {
+	if (!l->begun) {
 		if (d->dlpi_adds == adds && d->dlpi_subs == subs)
 			return 1; /* as it was at the last look */
 		for (i = 0; i < nranges; i++)
 			ranges[i].seen = 0;
-		adds = l->adds = d->dlpi_adds;
-		subs = l->subs = d->dlpi_subs;
+		adds = d->dlpi_adds;
+		subs = d->dlpi_subs;
+		l->begun = 1;
 	}
 	if (!loaded(&m, d))
 		return 0;
@@ -405,7 +413,7 @@ static void modules(struct thr *t)
 {
 	static int (*iterate)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 	static u32 busy;
-	struct look l = {t, 0, 0, 0, 0};
+	struct look l = {t, 0, 0, 0};
 	int err = errno;
 	u32 i;
 	if (t->depth)
@@ -627,6 +635,7 @@ void shim_thread_again(struct thr *t)
 
 void shim_modules_again(void)
 {
+	adds = subs = 0;
 	__atomic_store_n(&nranges, 0, __ATOMIC_RELEASE);
 }
 
