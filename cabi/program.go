@@ -205,9 +205,9 @@ const (
 	OpFallocate    = 45 // A place, B bytes
 	OpFstat        = 46
 	OpFadvise      = 47 // A advice
-	OpDup          = 48 // A the new descriptor
-	OpPipe         = 49 // Obj the end to read, A to write
-	OpSocketpair   = 50 // Obj, A
+	OpDup          = 48 // A the new descriptor; B 1: exec closes it
+	OpPipe         = 49 // Obj the end to read, A to write; B 1: exec closes them
+	OpSocketpair   = 50 // Obj, A; B as of OpPipe
 	OpFlock        = 51 // A operation
 	OpFcntlLock    = 52 // A command<<8 | type, B place; the length is in the OpMore that follows
 	OpMore         = 53 // A, B: belongs to the operation before it

@@ -301,8 +301,8 @@ static void make_pipe(struct self *s, const struct progop *op)
 		fail(errno);
 		return;
 	}
-	set(op->obj, p[0], STREAM, false);
-	set(op->a, p[1], STREAM, false);
+	set(op->obj, p[0], STREAM, op->b);
+	set(op->a, p[1], STREAM, op->b);
 	s->result = 0;
 }
 
@@ -450,7 +450,7 @@ void io_issue(struct self *s, const struct progop *op)
 	case PROPHET_OpDup:
 		to = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		if (to >= 0)
-			set(op->a, to, kind, false);
+			set(op->a, to, kind, op->b);
 		break;
 	case PROPHET_OpFlock:
 		while ((s->result = flock(fd, (int)op->a) ? -errno : 0) == -EINTR)

@@ -311,17 +311,17 @@ func (c *compiler) object(g *group, o trace.Object, kind uint16) uint32 {
 	return n
 }
 
-// likeLocks finds for each private lock the one that is alike in all processes that run the same program: at the same address,
-// the nth there. Addresses are not random in a recorded run.
+// likeLocks finds for each private lock the one that is alike in all processes that run the same program: at the same place of a
+// file, or at the same address, the nth there. Where addresses are random, the nth of the process that lies in no file.
 func (c *compiler) likeLocks() {
 	type spot struct {
 		proc     uint32
 		kind, at uint64
 	}
 	type like struct {
-		exe      string
-		kind, at uint64
-		nth      int
+		exe, file string
+		kind, at  uint64
+		nth       int
 	}
 	c.alike = map[trace.Object]trace.Object{}
 	var list []trace.Object
@@ -331,6 +331,7 @@ func (c *compiler) likeLocks() {
 		}
 	}
 	slices.SortFunc(list, func(a, b trace.Object) int { return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Num, b.Num)) })
+	random := c.randomAddresses()
 	nth, first := map[spot]int{}, map[like]trace.Object{}
 	for _, o := range list {
 		th := c.t.ThreadByUID(o.UID)
@@ -338,17 +339,44 @@ func (c *compiler) likeLocks() {
 			continue
 		}
 		p, k := th.Proc, c.kinds[o]
+		l := like{exe: exeOf(p), kind: k.kind, at: k.at}
 		s := spot{p.Number, k.kind, k.at}
-		nth[s]++
-		for p.Exe == "" && p.Parent != nil {
-			p = p.Parent
+		if m := p.Module(k.at); m != nil {
+			l.file, l.at = m.Path, k.at-m.Bias
+		} else if random[l.exe] {
+			s.at, l.at = 0, 0
 		}
-		l := like{p.Exe, k.kind, k.at, nth[s]}
+		nth[s]++
+		l.nth = nth[s]
 		if _, ok := first[l]; !ok {
 			first[l] = o
 		}
 		c.alike[o] = first[l]
 	}
+}
+
+func exeOf(p *trace.Proc) string {
+	for p.Exe == "" && p.Parent != nil {
+		p = p.Parent
+	}
+	return p.Exe
+}
+
+// randomAddresses are the programs whose processes do not have them at one address: prophet record turns that off, others do not.
+func (c *compiler) randomAddresses() map[string]bool {
+	at, random := map[string]uint64{}, map[string]bool{}
+	for _, p := range c.t.Procs {
+		exe := exeOf(p)
+		for _, m := range p.Modules() {
+			if m.Path == exe {
+				if was, ok := at[exe]; ok && was != m.Bias {
+					random[exe] = true
+				}
+				at[exe] = m.Bias
+			}
+		}
+	}
+	return random
 }
 
 // siteKey names a context the same way for every process that runs the same file.

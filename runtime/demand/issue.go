@@ -176,12 +176,15 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 			e.other(r, p, dur)
 			return
 		}
+		if plainName(r.Row.Name) == "dup3" {
+			p.B = closedByExec(r.F[1])
+		}
 	case cabi.OpPipe, cabi.OpSocketpair:
 		if r.Ret < 0 {
 			e.other(r, p, dur)
 			return
 		}
-		p.Obj, p.A = uint32(r.F[0]), r.F[1]
+		p.Obj, p.A, p.B = uint32(r.F[0]), r.F[1], closedByExec(r.F[2])
 	case cabi.OpFlock:
 		p.Obj, p.A = e.lockFd(r), r.F[0]
 	case cabi.OpFcntlLock:
@@ -221,6 +224,9 @@ func result(r *trace.Record) int64 {
 	}
 	return r.Ret
 }
+
+// closedByExec is 1 where the flags of a call that makes descriptors say that exec closes them: O_CLOEXEC and SOCK_CLOEXEC are one number.
+func closedByExec(flags int64) int64 { return flags >> 19 & 1 }
 
 func sleeps(code uint16) bool {
 	switch code {
