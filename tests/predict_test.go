@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -348,5 +349,59 @@ func TestIssueFileLocks(t *testing.T) {
 	}
 	if got < 2 || not < 1 {
 		t.Errorf("%d locks, and %d that were not to be had", got, not)
+	}
+}
+
+// Locks of two processes that run one program are one in the issue, each with a state of its own, at random addresses as at fixed
+// ones: a process that goes on as the other did takes and lets go its own.
+func TestIssueAlike(t *testing.T) {
+	for _, how := range [][]string{{"sh", "-c"}, {"setarch", "-R", "sh", "-c"}} {
+		rec := Cmd{Argv: append(how, `for i in 1 2; do sqlite3 db$i 'create table t(a); insert into t values(1)'; done`)}.Recorded(t)
+		if rec.Status != "exit status 0" {
+			t.Fatalf("%s; %s", rec.Status, rec.Stderr)
+		}
+		tr, _, _, err := recovery.Open(rec.Trace, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		path := filepath.Join(t.TempDir(), "program")
+		if _, err := demand.Compile(tr, demand.Options{}, path); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h cabi.Prog
+		if err := binary.Read(bytes.NewReader(b), binary.LittleEndian, &h); err != nil {
+			t.Fatal(err)
+		}
+		by := map[uint32]map[uint32]bool{} // by process, the mutexes
+		for n := range int(h.Threads) {
+			var th cabi.ProgThread
+			if err := binary.Read(bytes.NewReader(b[int(h.ThreadsAt)+n*binary.Size(th):]), binary.LittleEndian, &th); err != nil {
+				t.Fatal(err)
+			}
+			for i := th.First; i < th.First+th.Count; i++ {
+				var op cabi.ProgOp
+				if err := binary.Read(bytes.NewReader(b[int(h.OpsAt)+int(i)*binary.Size(op):]), binary.LittleEndian, &op); err != nil {
+					t.Fatal(err)
+				}
+				if op.Code == cabi.OpLock {
+					if by[th.Proc] == nil {
+						by[th.Proc] = map[uint32]bool{}
+					}
+					by[th.Proc][op.Obj] = true
+				}
+			}
+		}
+		var all []map[uint32]bool
+		for _, m := range by {
+			all = append(all, m)
+		}
+		if len(all) != 2 || len(all[0]) < 3 || !maps.Equal(all[0], all[1]) {
+			t.Errorf("%v: mutexes by process: %v", how, by)
+		}
 	}
 }
