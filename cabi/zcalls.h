@@ -629,6 +629,7 @@
 #define CALL_clock_adjtime 817
 #define CALL_ntp_gettime 818
 #define CALL_ntp_gettimex 819
+#define CALL_rdtsc 894
 #define CALL_sleep 820
 #define CALL_usleep 821
 #define CALL_nanosleep 822

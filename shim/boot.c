@@ -5,6 +5,7 @@
  * makes up for both.
  */
 #include "thread.h"
+#include "scrub.h"
 #include "boot.h"
 #include "real.h"
 #include "streams.h"
@@ -191,4 +192,6 @@ __attribute__((constructor(101))) static void boot(int argc, char **argv, char *
 	go_envp = envp;
 	if (shim_run.state == RUN_NONE)
 		start(argc, argv, envp);
+	if (shim_run.state == RUN_ON && shim_ctl.serial)
+		shim_scrub_guard();
 }

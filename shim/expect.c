@@ -58,8 +58,8 @@ static int sane(const struct replay *r, u64 size)
 	       r->threadsat + (u64)r->threads * sizeof(struct replaythread) <= size && r->chunksat + (u64)r->chunks * sizeof(struct replaychunk) <= size &&
 	       r->dataat + (u64)r->data * sizeof(struct replaychunk) <= size && r->procsat + (u64)r->procs * sizeof(struct replayproc) <= size &&
 	       r->fdsat + (u64)r->fds * sizeof(struct replayfd) <= size && r->skipsat + (u64)r->skips * sizeof(struct replayskip) <= size && r->ids &&
-	       !(r->ids & (r->ids - 1)) && !(r->moved & (r->moved - 1)) && r->movedat + (u64)r->moved * sizeof(struct replaymoved) <= size && r->idsat + (u64)r->ids * sizeof(struct replayid) <= size &&
-	       r->turnsat + PROPHET_TurnBuckets * sizeof(struct replayturn) <= size;
+	       !(r->ids & (r->ids - 1)) && !(r->moved & (r->moved - 1)) && r->movedat + (u64)r->moved * sizeof(struct replaymoved) <= size &&
+	       r->idsat + (u64)r->ids * sizeof(struct replayid) <= size && r->turnsat + PROPHET_TurnBuckets * sizeof(struct replayturn) <= size;
 }
 
 int shim_index_map(const char *path)

@@ -170,6 +170,8 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 		return;
 	if (unlikely(shim_ctl.serial) && a->info && shim_serial_stopped(sig, si, context))
 		return;
+	if (unlikely(shim_ctl.serial) && !shim_replays && a->info && shim_serial_early(sig, si, context))
+		return;
 	if (unlikely(shim_replays) && (t = current()) && !shim_re_signal(t, sig, si))
 		return; /* it came from outside; the trace's come when the trace says */
 	t = enter(sig, a->info ? si : 0, a->full, context, frame);

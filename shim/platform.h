@@ -118,6 +118,38 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 		"popq %rdi\nmovl $58, %eax\nsyscall\npushq %rdi\ntestl %eax, %eax\njz 1f\n"                     \
 		"movq %rax, %rdi\njmp " #AFTER "\n1:\nret\n.size " #NAME ", .-" #NAME "\n");
 
+#define SHIM_STAMPS 1 /* stamps.c knows the instructions */
+
+/* Which registers wider than these 128 bits there are: 1 of AVX, 2 of AVX-512. */
+static inline u32 shim_wide_registers(void)
+{
+	__builtin_cpu_init();
+	return !__builtin_cpu_supports("avx") ? 0 : __builtin_cpu_supports("avx512vl") ? 2 : 1;
+}
+
+/* Clears n bytes below the stack, and the registers that a call need not keep. */
+static inline __attribute__((always_inline)) void shim_clear_below(u64 n, u32 wide)
+{
+	if (wide == 2)
+		__asm__ volatile(".irp n, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31\n vpxord %%zmm\\n, %%zmm\\n, %%zmm\\n\n .endr\n"
+				 ".irp n, 0, 1, 2, 3, 4, 5, 6, 7\n kxorw %%k\\n, %%k\\n, %%k\\n\n .endr\n" ::
+				     : "memory");
+	if (wide)
+		__asm__ volatile("vzeroall" ::
+				     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
+				       "xmm14", "xmm15", "memory");
+	__asm__ volatile("mov %%rsp, %%rdi\n sub %0, %%rdi\n mov %0, %%rcx\n xor %%eax, %%eax\n cld\n rep stosb\n"
+			 ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n pxor %%xmm\\n, %%xmm\\n\n .endr\n"
+			 "xor %%edx, %%edx\n xor %%esi, %%esi\n xor %%r8d, %%r8d\n xor %%r9d, %%r9d\n xor %%r10d, %%r10d\n xor %%r11d, %%r11d\n"
+			 :
+			 : "r"(n)
+			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
+			   "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
+}
+
+/* What the compiler puts between a frame's buffers and its return address. */
+#define SHIM_GUARD_SET(v) __asm__ volatile("mov %0, %%fs:0x28" ::"r"(v) : "memory")
+
 #elif defined(__aarch64__)
 
 #define SHIM_ARCH "aarch64"
@@ -195,6 +227,23 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 	__asm__(".text\n.hidden " #NAME "\n.globl " #NAME "\n.type " #NAME ", %function\n" #NAME ":\nhint #34\n" \
 		"mov x0, #0x4111\nmov x1, xzr\nmov x2, xzr\nmov x3, xzr\nmov x4, xzr\nmov x8, #220\nsvc #0\n"    \
 		"cbz x0, 1f\nb " #AFTER "\n1:\nret\n.size " #NAME ", .-" #NAME "\n");
+
+#define SHIM_STAMPS 0
+
+static inline u32 shim_wide_registers(void)
+{
+	return 0;
+}
+
+static inline __attribute__((always_inline)) void shim_clear_below(u64 n, u32 wide)
+{
+	u8 *p = (u8 *)__builtin_frame_address(0) - n;
+	(void)wide;
+	for (n -= 256; n; n--, p++)
+		*(volatile u8 *)p = 0;
+}
+
+#define SHIM_GUARD_SET(v) ((void)(v)) /* lies where only the dynamic linker may write */
 
 #else
 #error "prophet knows amd64 and arm64"

@@ -107,6 +107,22 @@ static void *look(const struct object *o, const char *name, u32 hash, const char
 	}
 }
 
+/* What is imported stands before all that is hashed. */
+int shim_imports(const char *name)
+{
+	const struct link_map *m;
+	u32 i;
+	for (m = _r_debug.r_map; m; m = m->l_next) {
+		struct object o;
+		if (shim_starts(m->l_name, "linux-vdso") || !describe(m, &o))
+			continue;
+		for (i = 1; i < o.gnu[1]; i++)
+			if (o.sym[i].st_shndx == SHN_UNDEF && shim_same(o.str + o.sym[i].st_name, name))
+				return 1;
+	}
+	return 0;
+}
+
 extern const char __ehdr_start[] HIDDEN;
 
 static const struct link_map *last_at_start;

@@ -15,6 +15,7 @@ HIDDEN void *shim_resolve_maybe(u32 call);
 HIDDEN int shim_from(u32 call, const char *library); /* the real function is of the library whose file name begins so, or there is none */
 HIDDEN void *shim_lookup(u32 call); /* leaves the table alone */
 HIDDEN void shim_scope_fix(void); /* from our constructor: all objects loaded so far are in the global scope */
+HIDDEN int shim_imports(const char *name); /* an object that is loaded calls it */
 HIDDEN void *shim_find(const char *name, const char *version);
 
 static inline void *shim_real(u32 call)

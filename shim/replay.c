@@ -442,6 +442,20 @@ static struct expect *ahead(struct expects *q, u32 call)
 	}
 }
 
+/* The call comes before the signals that came inside of it: nothing left it. */
+static int frees(struct expects *q, u32 call)
+{
+	const struct expect *x = shim_re_flags[call] & RE_FREES ? ahead(q, call) : 0;
+	return x && x->kind == EXPECT_EVENT && x->ret != ECANCELED;
+}
+
+void shim_re_inside(struct thr *t, u32 call)
+{
+	const struct expect *x;
+	while (t->re && (x = shim_expect(&t->re->ex))->kind == EXPECT_SIGNAL && x->call == call)
+		shim_re_deliver(t);
+}
+
 void shim_re_pass(struct thr *t)
 {
 	u64 token = shim_expect(&t->re->ex)->token;
@@ -525,16 +539,19 @@ int shim_re_begin(struct ev *e)
 		shim_re_not_cancelled(t);
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, 0)))
 		return shim_re_off(t), 0;
-	if (unlikely(re->turn) && !(e->note & PROPHET_NoteVforked) && !e->held)
-		turn_over(t);
 	for (;;) {
+		if (unlikely(re->turn) && !(e->note & PROPHET_NoteVforked) && !e->held) {
+			turn_over(t);
+			if (!(re = t->re))
+				return 0;
+		}
 		if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, 0)))
 			return shim_re_off(t), 0;
 		x = shim_expect(&re->ex);
 		if (likely(x->kind == EXPECT_EVENT && x->call == e->call))
 			break; /* taken or not: by one that was left, or by one outside of this one, which finds its own when it is done */
 		if (x->kind == EXPECT_SIGNAL) {
-			if (x->call != e->call || !(shim_re_flags[e->call] & RE_MASKED || shim_re_is_fault(x))) {
+			if (x->call != e->call || !(shim_re_flags[e->call] & RE_MASKED || frees(&re->ex, e->call) || shim_re_is_fault(x))) {
 				shim_re_deliver(t);
 				re = t->re; /* a child that the handler forked has its own */
 				continue;
@@ -768,6 +785,17 @@ static int compare(struct ev *e, struct expect *x)
 	return 0;
 }
 
+/* Who waits for what it did. */
+static void call_next(const struct ev *e)
+{
+	if (!(shim_re_flags[e->call] & RE_TURN))
+		return;
+	if (e->seq | e->turn)
+		shim_turn_next(e->obj, e->seq ? e->seq : e->turn);
+	else
+		shim_turn_all(e->obj);
+}
+
 int shim_re_commit(struct ev *e)
 {
 	struct thr *t = e->t;
@@ -778,6 +806,13 @@ int shim_re_commit(struct ev *e)
 		shim_re_stop(t, PROPHET_TurnStopped);
 	if (unlikely(x != shim_expect(&re->ex) || x->kind == EXPECT_END)) {
 		x = shim_expect(&re->ex);
+		if (x->kind == EXPECT_SIGNAL && x->call == e->call && shim_re_flags[e->call] & RE_FREES) {
+			call_next(e);
+			shim_re_inside(t, e->call);
+			if (!(re = t->re))
+				return 0;
+			x = shim_expect(&re->ex);
+		}
 		if (x->kind == EXPECT_END) {
 			if (shim_re_flags[e->call] & RE_LETS)
 				shim_turn_all(e->obj);
@@ -791,12 +826,7 @@ int shim_re_commit(struct ev *e)
 	if (unlikely(compare(e, x)))
 		return 0;
 	token = x->token;
-	if (shim_re_flags[e->call] & RE_TURN) {
-		if (e->seq | e->turn)
-			shim_turn_next(e->obj, e->seq ? e->seq : e->turn);
-		else
-			shim_turn_all(e->obj);
-	}
+	call_next(e);
 	/* The place is taken, and called; the event itself may have to wait. */
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
 		shim_re_hold(t, 0);

@@ -57,6 +57,7 @@ enum {
 	RE_HOLDS = 512, /* serial: made with the token (serial.h) */
 	RE_MASKED = 1024, /* signals that came inside come with the mask that it sets: its stand-in has them delivered */
 	RE_MAKES = 2048, /* a thread or process */
+	RE_FREES = 8192, /* it lets, before it waits for anybody: signals that came inside come after that, as others may have gone on before them */
 	RE_FD = 4096, /* its object is a descriptor, that was looked at when it was over */
 };
 extern const u16 shim_re_flags[] HIDDEN;
@@ -80,6 +81,7 @@ HIDDEN long shim_re_vforked(long pid); /* and what its parent is told */
 HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replaced; -1: it could not be, errno says why */
 
 /* Signals (stand_signal.c). */
+HIDDEN void shim_re_inside(struct thr *t, u32 call); /* signals that came inside of it come now */
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */
 HIDDEN int shim_re_signal(struct thr *t, int sig, siginfo_t *si); /* a handler begins: 0: the trace has no such signal here */

@@ -1,5 +1,6 @@
 /* See ring.h. */
 #include "ring.h"
+#include "scrub.h"
 #include "replay.h"
 #include "run.h"
 #include "stack.h"
@@ -168,7 +169,7 @@ static u8 *put_tail(struct thr *t, u64 g, u8 *p, struct ev *e, const struct part
 }
 
 /* Writes one event, with its key's definition before and its attachments after it, as one commit. */
-void shim_commit(struct ev *e)
+static NOINLINE void commit(struct ev *e)
 {
 	struct thr *t = e->t;
 	u64 sc = key_sc(e->pc, e->call);
@@ -341,6 +342,19 @@ void shim_commit(struct ev *e)
 			shim_flush(t, PROPHET_ChunkLast);
 		return;
 	}
+}
+
+void shim_commit(struct ev *e)
+{
+	struct thr *t = e->t;
+	if (likely(!shim_ctl.serial)) {
+		commit(e);
+		return;
+	}
+	commit(e);
+	if (t->ending)
+		shim_serial_later(t);
+	shim_scrub(e);
 }
 
 /* An event of numbers alone whose key is known. 0: nothing is written, shim_commit does it. */

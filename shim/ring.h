@@ -63,9 +63,10 @@ struct thr {
 	struct thr *ended; /* next of the list of threads whose routine is over */
 	void *start, *arg; /* a new thread's routine */
 	u64 mask; /* that it begins with, when quiet: until it knows who it is no signal reaches it */
-	u32 quiet, pad2;
+	u32 quiet, ending; /* serial: its call is over, but not written: 2 when signals wait for that */
 	u32 flags, begun;
 	u64 token, token_gen; /* serial: the last turn that the stream names, and genx when it did */
+	u64 later; /* serial: the signal mask of the program, when ending is 2 */
 	struct {
 		u64 state, born, stop, stopped; /* state 0: not begun; ticks */
 		u32 left, pace; /* events up to the next change */

@@ -53,8 +53,7 @@ HIDDEN void shim_slot_free(u32 index);
 HIDDEN void shim_run_left(void); /* this process has freed its slots: the last one cleans up */
 HIDDEN void *shim_shared_room(void); /* the table of shared objects; NULL when it has no space */
 HIDDEN void shim_ns_look(void);
-HIDDEN void
-shim_ns_known(void); /* before there may be other threads or processes: to look costs 14 us, and most that are first have none */
+HIDDEN void shim_ns_known(void); /* before there may be other threads or processes: to look costs 14 us, and most that are first have none */
 HIDDEN void shim_rss_ready(void); /* before other threads could see the lowest descriptor taken for a moment */
 HIDDEN u64 shim_rss(u64 now); /* pages, or 0 when it is not time yet */
 HIDDEN void shim_say(const char *what, const char *about, i64 err); /* the one line */

@@ -173,6 +173,35 @@ static u64 took(u32 how, int here)
 	return turn;
 }
 
+/* The signal stays pending, and all others do, but those by which the C library asks all threads for something, and ours. */
+int shim_serial_early(int sig, const void *info, void *context)
+{
+	const u64 faults =
+	    1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGSYS - 1);
+	const u64 never = 1ull << (STOP - 1) | 1ull << 31 | 1ull << 32;
+	struct thr *t = shim_self.thr;
+	u64 *mask = (u64 *)&((ucontext_t *)context)->uc_sigmask;
+	if (likely(!t || !t->ending) || !t->begun || !shim_wiped->alive || shim_in_vfork(t))
+		return 0;
+	if (faults >> (sig - 1) & 1 && ((const siginfo_t *)info)->si_code > 0)
+		return 0;
+	if (sys(SYS_rt_tgsigqueueinfo, sys(SYS_getpid), sys(SYS_gettid), sig, info) != 0)
+		return 0;
+	if (t->ending == 1)
+		t->later = *mask;
+	t->ending = 2;
+	*mask |= ~never;
+	return 1;
+}
+
+void shim_serial_later(struct thr *t)
+{
+	u32 was = t->ending;
+	t->ending = 0;
+	if (was == 2)
+		sys(SYS_rt_sigprocmask, SIG_SETMASK, &t->later, 0, 8);
+}
+
 u64 shim_serial_take(int here)
 {
 	u32 me = myself(), asleep = 0, seen = 0, look = LOOK_NS;

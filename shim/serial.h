@@ -16,6 +16,9 @@
  * A handler's records come before the event that it interrupted, so numbers may go back there. A number that no stream
  * has belongs to a thread that was killed, or jumped away, before it could say so.
  *
+ * Signals that come when a call is over and waits for its turn come when its event is written: what it did may be what others
+ * went on with, so in a re-execution they must not come before it.
+ *
  * A holder that died loses the token; so does one that sleeps in a call that we do not see, or that goes on for a second
  * without an event, and for a tenth of that once it has happened. These last two are marked in the record (TokenSlept,
  * TokenSpun) and counted (Control.Broken). The thread is stopped by a signal, and goes on where it was when the token
@@ -29,6 +32,8 @@
 
 HIDDEN u64 shim_serial_take(int here); /* number<<3 | how; 0: it was ours already. here: not at the end of an event */
 HIDDEN void shim_serial_give(void);
+HIDDEN int shim_serial_early(int sig, const void *info, void *context); /* 1: its call is over but not written: it comes again then, */
+HIDDEN void shim_serial_later(struct thr *t); /* which is now */
 HIDDEN void shim_serial_next(struct ev *e); /* the end of an event that was made with the token */
 HIDDEN int shim_serial_holds(const struct ev *e); /* a call that begins */
 HIDDEN int shim_serial_opens(int dirfd, const char *path); /* FD_AT_ONCE: to open it waits for nobody */

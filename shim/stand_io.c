@@ -76,18 +76,18 @@ static struct expect *asked(u32 call, int fd, u64 n, u64 off)
 	int pieces = n;
 
 /* limit: no more is read than then. */
-#define READS(name, params, args, give, limit, moves, from)                         \
-	static ssize_t re_##name params                                       \
-	{                                                                     \
-		struct expect *x = asked(CALL_##name, fd, (u64)n, (u64)(from));                \
-		if (x) {                                                      \
-			give ssize_t r = from_trace(x, fd, v, pieces, moves); \
-			if (r != ASK)                                         \
-				return r;                                     \
-			limit;                                                \
-		}                                                             \
-		return ((ssize_t(*) params)shim_true(CALL_##name))args;       \
-	}                                                                     \
+#define READS(name, params, args, give, limit, moves, from)                     \
+	static ssize_t re_##name params                                         \
+	{                                                                       \
+		struct expect *x = asked(CALL_##name, fd, (u64)n, (u64)(from)); \
+		if (x) {                                                        \
+			give ssize_t r = from_trace(x, fd, v, pieces, moves);   \
+			if (r != ASK)                                           \
+				return r;                                       \
+			limit;                                                  \
+		}                                                               \
+		return ((ssize_t(*) params)shim_true(CALL_##name))args;         \
+	}                                                                       \
 	STANDIN(name, re_##name)
 READS(read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1, 0)
 READS(__read, (int fd, void *buf, size_t n), (fd, buf, n), ONE, LESS, 1, 0)
@@ -129,10 +129,10 @@ static int to_trace(const struct expect *x, int fd, const struct iovec *v, int n
 }
 
 /* A part of it, if it was a part. */
-#define WRITES(name, params, args, give, limit, from)                                     \
+#define WRITES(name, params, args, give, limit, from)                               \
 	static ssize_t re_##name params                                             \
 	{                                                                           \
-		struct expect *x = asked(CALL_##name, fd, (u64)n, (u64)(from));                      \
+		struct expect *x = asked(CALL_##name, fd, (u64)n, (u64)(from));     \
 		if (x) {                                                            \
 			give if (to_trace(x, fd, v, pieces)) return shim_re_ret(x); \
 			limit;                                                      \

@@ -1,4 +1,6 @@
 /* See thread.h. */
+#include "scrub.h"
+#include "stamps.h"
 #include "thread.h"
 #include "boot.h"
 #include "cfi.h"
@@ -498,6 +500,8 @@ int shim_thread_boot(int argc, char **argv)
 	shim_stack_timer(t, &mask);
 	shim_unblock(&mask);
 	shim_serial_boot();
+	shim_stamps_boot();
+	shim_scrub_boot();
 	if (shim_ctl.serial)
 		shim_serial_take(1);
 	shim_timers_boot();

@@ -34,7 +34,13 @@ static void delay(struct ev *e)
 int shim_begin_special(struct ev *e)
 {
 	e->token = 0;
-	e->held = shim_ctl.serial && shim_serial_holds(e);
+	if (unlikely(e->t->ending)) /* the call before had nothing to write */
+		shim_serial_later(e->t);
+	e->held = 0;
+	if (shim_ctl.serial) {
+		e->held = (u32)shim_serial_holds(e);
+		shim_zero(e->part, sizeof e->part); /* see scrub.h */
+	}
 	if (unlikely(e->t->re != 0)) {
 		if (e->outer_call)
 			left(e);
@@ -67,6 +73,9 @@ int shim_begin_special(struct ev *e)
  * of another. */
 void shim_end_special(struct ev *e)
 {
+	if (shim_ctl.serial && !shim_replays && !e->t->ending)
+		e->t->ending = 1;
+	e->t->slot->call = 0;
 	if (shim_ctl.chaos && !e->held)
 		shim_chaos(e->t);
 	if (shim_ctl.serial && !e->held) { /* else when its results have been read: shim_commit */

@@ -66,9 +66,10 @@ static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)
 static inline void shim_end(struct ev *e, int block)
 {
 	e->end = block ? shim_ticks() : e->begin;
-	e->t->slot->call = 0;
 	if (unlikely(!shim_ctl.fast))
 		shim_end_special(e);
+	else
+		e->t->slot->call = 0;
 }
 
 /* Writes the event. errno is as the real call left it, as nothing of ours touches it. */

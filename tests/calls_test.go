@@ -80,6 +80,20 @@ func rowName(c *cabi.Call) string {
 
 // TestCalls runs the program of every row bare, recorded and re-executed. Nothing that can be seen may differ, and each row that
 // names the program must be in its trace.
+// optionsOf are the options that a program is recorded with, as its first line says.
+func optionsOf(t testing.TB, source string) string {
+	t.Helper()
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, _ := strings.CutPrefix(strings.SplitN(string(text), "\n", 2)[0], "// options: ")
+	if !strings.HasPrefix(string(text), "// options: ") {
+		return ""
+	}
+	return options
+}
+
 func TestCalls(t *testing.T) {
 	rows := map[string][]*cabi.Call{}
 	visited := 0
@@ -110,7 +124,7 @@ func TestCalls(t *testing.T) {
 			if _, err := os.Stat(source); err != nil {
 				source = filepath.Join(top, "tests", "calls", p+".cc")
 			}
-			cmd := Cmd{Argv: []string{compile(t, source)}}
+			cmd := Cmd{Argv: []string{compile(t, source)}, Options: optionsOf(t, source)}
 			_, rec := Same(t, cmd)
 			again := cmd.Reexecuted(t, rec)
 			compare(t, "exit status of the re-execution", rec.Status, again.Status)

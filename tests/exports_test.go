@@ -36,7 +36,7 @@ func TestExports(t *testing.T) {
 	visited := 0
 	for i := range cabi.Calls {
 		c := &cabi.Calls[i]
-		if c.Body == cabi.Known || strings.HasPrefix(c.Name, "_IO_file_") { // those stand in the tables of streams
+		if c.Body == cabi.Known || strings.HasPrefix(c.Name, "_IO_file_") || c.Name == "rdtsc" { // those stand in the tables of streams; an instruction
 			continue
 		}
 		if c.Version != "" && runtime.GOARCH != "amd64" {

@@ -54,14 +54,44 @@ func TestSerialAddresses(t *testing.T) {
 	replayed(t, 2, "large.c", compile(t, filepath.Join(top, "tests", "replay", "largelib.c")), big)
 	replayed(t, 2, "heap.c")
 	replayed(t, 2, "stack.c")
+	replayed(t, 2, "garbage.c")
 }
 
 // Memory that a call writes to a file, or fills from one, does not change meanwhile.
 func TestSerialShared(t *testing.T) {
 	t.Parallel()
 	replayed(t, 5, "overwritten.c")
+	replayed(t, 3, "untimely.c")
 	replayed(t, 5, "closed.c") // and what a descriptor was is known when it is gone
 }
+
+// What instructions read is recorded where it can be.
+func TestSerialStamps(t *testing.T) {
+	t.Parallel()
+	replayed(t, 3, "stamps.c")
+}
+
+// Ranks that spin on what others send, with libraries that read the time stamp counter.
+func TestSerialOpenMPI(t *testing.T) {
+	t.Parallel()
+	need(t, "mpicc", "mpirun")
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "mpi")
+	cc := exec.Command("mpicc", "-o", bin, filepath.Join(top, "tests", "replay", "mpi.c"))
+	cc.Env = append(os.Environ(), "OMPI_CC=gcc")
+	if out, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("mpicc: %v\n%s", err, out)
+	}
+	for _, over := range transports {
+		run := filepath.Join(dir, over)
+		if err := os.Mkdir(run, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		serially(t, 3, run, filepath.Dir(built(t, "prophet")), nil, []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self," + over, "-np", "4", bin})
+	}
+}
+
+var transports = []string{"tcp", "vader"}
 
 // A server whose processes share memory and signal one another, with its clients, from its start to its end.
 func TestSerialPostgres(t *testing.T) {

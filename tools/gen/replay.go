@@ -26,10 +26,22 @@ func nesting(c cabi.Call) bool {
 	return slices.Contains([]string{"fork", "__fork", "_Fork", "forkpty", "clone", "__clone", "pthread_once", "__pthread_once", "call_once", "system", "popen", "fclose", "pclose"}, c.Name)
 }
 
+// objects are the calls that make, or end, an object or its name at once.
+var objects = []string{
+	"shm_open", "sem_open", "sem_close", "sem_unlink", "semget", "semctl", "msgget",
+	"pthread_mutex_init", "__pthread_mutex_init", "pthread_mutex_destroy", "__pthread_mutex_destroy", "mtx_init", "mtx_destroy",
+	"pthread_rwlock_init", "__pthread_rwlock_init", "pthread_rwlock_destroy", "__pthread_rwlock_destroy",
+	"pthread_cond_init", "cnd_init", "pthread_spin_init", "pthread_spin_destroy", "pthread_barrier_init", "sem_init", "sem_destroy",
+}
+
 // holds says whether a thread of a serial run keeps the token during the call: it waits for nobody, so what it
 // writes to the program's memory overlaps with nothing of another thread.
-// What is done to names and sizes of files keeps it too: it waits for the disk alone.
+// What is done to names and sizes of files keeps it too: it waits for the disk alone. So does what begins and ends an
+// object, or a name of one, which processes may share: only a condition or a barrier waits for those who are still at it.
 func holds(c cabi.Call) bool {
+	if slices.Contains(objects, c.Name) {
+		return true
+	}
 	if nesting(c) || strings.Contains(c.Rec, "; seq") || c.Block && c.Class != cabi.Disk {
 		return false
 	}
@@ -91,6 +103,9 @@ func replay() ([]byte, error) {
 		}
 		if letting(c) {
 			f = append(f, "RE_LETS")
+		}
+		if letting(c) && !strings.HasSuffix(c.Name, "barrier_wait") {
+			f = append(f, "RE_FREES")
 		}
 		if holds(c) {
 			f = append(f, "RE_HOLDS")

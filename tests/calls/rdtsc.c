@@ -1,0 +1,43 @@
+// options: serial
+// The time stamp counter, read by the instruction, between other registers and in a library of its own.
+#include <emmintrin.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+static inline uint64_t stamp(void)
+{
+	uint32_t low, high;
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+/* The registers, the flags and what lies below the stack are as they were. */
+static int kept(void)
+{
+	uint64_t r[10] = {0}, flags = 0, below = 0;
+	__m128i x = _mm_set1_epi32(0x1234567);
+	__asm__ volatile("mov $1, %%ecx\n mov $2, %%esi\n mov $3, %%edi\n mov $4, %%r8d\n mov $5, %%r9d\n mov $6, %%r10d\n mov $7, %%r11d\n"
+			 "movq $77, -64(%%rsp)\n stc\n"
+			 "rdtsc\n shl $32, %%rdx\n or %%rdx, %%rax\n"
+			 "mov -64(%%rsp), %%rdx\n mov %%rdx, %1\n mov %%rcx, %0\n add %%rsi, %0\n add %%rdi, %0\n add %%r8, %0\n add %%r9, %0\n add %%r10, "
+			 "%0\n add %%r11, %0\n"
+			 : "=m"(r[0]), "=m"(below), "+x"(x)
+			 :
+			 : "rax", "rdx", "rcx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+	(void)flags;
+	return r[0] == 28 && below == 77 && _mm_cvtsi128_si32(x) == 0x1234567;
+}
+
+int main(void)
+{
+	uint64_t a = stamp(), b = stamp(), c = 0, i;
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	for (i = 0; i < 100; i++) {
+		uint64_t now = stamp();
+		c += now > a;
+	}
+	printf("%d %d %d %d\n", a != 0, b > a, (int)c, kept());
+	return 0;
+}
