@@ -10,10 +10,15 @@ static i64 kind(i64 result)
 	return result < 0 ? result : 0;
 }
 
-/* trail adds a choice to the hash of those before it: runtime/demand's Trail. */
+enum { COUNT_BITS = 6, COUNT = (1 << COUNT_BITS) - 1 };
+
+/* trail adds a choice to those before it, in four times 16 bits: what it was, and how often it was made again at once, as who tries
+   again does other things each time. runtime/demand's Trail is the same. */
 static u64 trail(u64 hash, u32 site, i64 result)
 {
-	u16 h = (u16)((site * 2654435761u) >> 16) ^ (u16)(kind(result) * 40503);
+	u16 h = ((u16)((site * 2654435761u) >> 16) ^ (u16)(kind(result) * 40503)) & ~COUNT;
+	if (hash && (u16)(hash & 0xffff & ~COUNT) == h)
+		return (hash & COUNT) < COUNT ? hash + 1 : hash;
 	return hash << 16 | h;
 }
 
@@ -39,9 +44,10 @@ static bool may_skip(const struct progop *op)
 }
 
 /* ahead finds where further on the same operation had this result: it tried again there. ~0: nowhere near. A thread's last
-   operation may not be skipped. */
-static u64 ahead(u64 at, i64 got)
+   operation may not be skipped. What failed is only looked for where as many tries had failed before. */
+static u64 ahead(u64 at, i64 got, u64 hash)
 {
+	u64 there = hash;
 	struct {
 		u32 obj;
 		int depth;
@@ -50,7 +56,9 @@ static u64 ahead(u64 at, i64 got)
 	int uneven = 0;
 	for (u64 i = at + 1; i < run.head->ops && i < at + FORWARD; i++) {
 		const struct progop *op = &run.ops[i];
-		if (op->site == run.ops[at].site && op->flags & PROPHET_OpChoice && kind(op->want) == got && !uneven)
+		if (run.ops[i - 1].flags & PROPHET_OpChoice)
+			there = trail(there, run.ops[i - 1].site, run.ops[i - 1].want);
+		if (op->site == run.ops[at].site && op->flags & PROPHET_OpChoice && kind(op->want) == got && !uneven && (got >= 0 || !(u16)(there ^ hash)))
 			return i;
 		if (op->code == PROPHET_OpLock || op->code == PROPHET_OpUnlock) {
 			u32 k = 0;
@@ -81,10 +89,17 @@ void unknown_way(struct self *s)
 		s->log[s->logged - 1].op |= PROPHET_LogUnknown;
 }
 
+/* alike tells how much two trails have in common: the latest choice counts most. */
 static int alike(u64 a, u64 b)
 {
-	u64 x = a ^ b;
-	return x ? __builtin_ctzll(x) / 16 : 4;
+	int sum = 0;
+	for (int shift = 21; shift >= 0; shift -= 7, a >>= 16, b >>= 16) {
+		if ((a ^ b) & 0xffff & ~COUNT)
+			break;
+		int far = (int)(a & COUNT) - (int)(b & COUNT);
+		sum += (COUNT + 1 - (far < 0 ? -far : far)) << shift;
+	}
+	return sum;
 }
 
 /* donor finds what some thread did after this result here, after choices as alike as can be. */
@@ -103,7 +118,7 @@ static const struct progjump *donor(const struct self *s, u32 site, i64 got)
 	int how = -1;
 	for (; low < run.head->jumps && run.jumps[low].site == site && run.jumps[low].result == got; low++) {
 		const struct progjump *j = &run.jumps[low];
-		int a = alike(j->hash, s->hash) * 2 + (run.threads[j->thread].proc == s->proc);
+		int a = (alike(j->hash, s->hash) << 1) + (run.threads[j->thread].proc == s->proc);
 		if (a > how) {
 			best = j;
 			how = a;
@@ -123,7 +138,7 @@ u64 way_on(struct self *s, u64 at)
 		s->home = NULL;
 	} else if (got == kind(op->want)) {
 		next = at + 1;
-	} else if (!s->home && (next = ahead(at, got)) != ~0ull) {
+	} else if (!s->home && (next = ahead(at, got, s->hash)) != ~0ull) {
 		s->state->other++;
 		next++;
 	}

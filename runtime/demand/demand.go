@@ -384,6 +384,7 @@ type siteKey struct {
 	call   uint16
 	module string
 	at     uint64
+	file   uint32 // that it names, plus 1: whether one is there says nothing of another
 }
 
 func (c *compiler) site(th *trace.Thread, r *trace.Record) siteKey {

@@ -14,10 +14,6 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		return
 	}
 	p.Code, p.Want = o.code, result(r)
-	if o.choice && e.opt.Path == PathFree {
-		p.Flags |= cabi.OpChoice
-		p.Site = e.siteNumber(e.site(stream, r))
-	}
 	g := e.th.group
 	fd := uint32(e.fdOf(r))
 	var first, second uint32
@@ -26,6 +22,14 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		if o.named > 1 && len(e.queue) > 0 {
 			second, e.queue = e.queue[0], e.queue[1:]
 		}
+	}
+	if o.choice && e.opt.Path == PathFree {
+		site := e.site(stream, r)
+		if o.named > 0 {
+			site.file = first + 1
+		}
+		p.Flags |= cabi.OpChoice
+		p.Site = e.siteNumber(site)
 	}
 	// calls is what CPU time the call took, as far as it is issued by itself.
 	if dur > 0 {

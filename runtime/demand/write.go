@@ -87,10 +87,18 @@ func (w *opWriter) trail(site uint32, result int64) uint64 {
 	return was
 }
 
-// Trail adds a choice to the hash of those before; each counts for four choices. The engine does the same.
+// Trail adds a choice to those before it, in four times 16 bits: what it was, and, in the lowest 6, how often it was made again at
+// once: who tries again does other things each time. The engine does the same.
 func Trail(hash uint64, site uint32, result int64) uint64 {
-	h := uint16(site*2654435761>>16) ^ uint16(min(result, 0)*40503)
-	return hash<<16 | uint64(h)
+	const count = 1<<6 - 1
+	h := uint64(uint16(site*2654435761>>16)^uint16(min(result, 0)*40503)) &^ count
+	if hash != 0 && hash&0xffff&^count == h {
+		if hash&count < count {
+			hash++
+		}
+		return hash
+	}
+	return hash<<16 | h
 }
 
 // write makes the file: the head's room, the operations, then the tables.

@@ -26,6 +26,7 @@ type home struct {
 	threads []homeThread
 	places  map[uint32]homePlace // of streams
 	objects map[trace.Object]object
+	written map[string]bool // names of files that are opened to be written
 	loaded  map[chunkKey]*list.Element
 	order   list.List
 	room    int // units that may still be kept
@@ -75,7 +76,8 @@ const unitsKept = 1 << 20
 
 // openHome reads the trace once, and notes where its events lie.
 func openHome(t *trace.Trace, streams [][]*trace.Thread) (*home, error) {
-	h := &home{t: t, places: map[uint32]homePlace{}, objects: map[trace.Object]object{}, loaded: map[chunkKey]*list.Element{}, room: unitsKept}
+	h := &home{t: t, places: map[uint32]homePlace{}, objects: map[trace.Object]object{}, written: map[string]bool{},
+		loaded: map[chunkKey]*list.Element{}, room: unitsKept}
 	for n, streams := range streams {
 		var ht homeThread
 		for i, th := range streams {
@@ -117,6 +119,7 @@ func (h *home) look(s *homeStream) error {
 		switch {
 		case r.Tag == trace.TagEvent:
 			s.events++
+			h.note(&r)
 			first = false
 			trail = nil
 		case r.Attached():

@@ -325,7 +325,10 @@ func (m *maker) operation(l *lane, e *entry) error {
 		to = wait.Unit
 	}
 	own := to > from && wait == nil && code != cabi.OpRelease
-	s := span{l: l, h: h, from: from, to: to, begin: l.last, end: e.Begin, own: own, e: e}
+	s := span{l: l, h: h, from: from, to: to, begin: l.last, end: e.Begin, own: own, main: to - 1, e: e}
+	if code == cabi.OpExit {
+		s.to = m.h.threads[h].total // nothing comes after it but what the process says of its end
+	}
 	cut := e.unknown
 	if p.flags[k]&cabi.OpChoice != 0 && wait == nil && own && kindOf(e.Result) != kindOf(p.wants[k]) {
 		// The event is that of who had this result here, and was followed from here.
@@ -397,7 +400,8 @@ type span struct {
 	h          int
 	from, to   uint64
 	begin, end uint64
-	own        bool // the last one is the operation's own event
+	own        bool // main is the operation's own event
+	main       uint64
 	e          *entry
 	as         uint64 // the operation whose event it is instead
 	instead    bool
@@ -413,8 +417,9 @@ func (m *maker) units(s *span) error {
 		return nil
 	}
 	type one struct {
-		u  *unit
-		st *homeStream
+		u   *unit
+		st  *homeStream
+		own bool
 	}
 	var list []one
 	for n := s.from; n < s.to; n++ {
@@ -425,7 +430,7 @@ func (m *maker) units(s *span) error {
 		if err != nil {
 			return err
 		}
-		if s.instead && n == s.to-1 {
+		if s.instead && n == s.main {
 			h := m.prog.region(s.as)
 			v, _, err := m.h.unit(h, m.home.Ends[s.as]-1)
 			if err != nil {
@@ -435,7 +440,7 @@ func (m *maker) units(s *span) error {
 			both.before = u.before
 			u = &both
 		}
-		list = append(list, one{u, st})
+		list = append(list, one{u, st, s.own && n == s.main})
 	}
 	if len(list) == 0 {
 		return nil
@@ -453,7 +458,10 @@ func (m *maker) units(s *span) error {
 			low = begins(u)
 		}
 		high = max(high, begins(u))
-		if u.is && !(s.own && i == len(list)-1) {
+		if list[i].own {
+			break
+		}
+		if u.is {
 			high = max(high, u.event.End)
 		}
 	}
@@ -468,7 +476,7 @@ func (m *maker) units(s *span) error {
 			x.begin = x.at(u.event.Begin)
 			x.end = max(x.begin, x.at(u.event.End))
 		}
-		if s.own && i == len(list)-1 {
+		if list[i].own {
 			x.own, x.begin, x.end = true, s.e.Begin, s.e.End
 			x.ret, x.given, x.fork, x.forks = s.ret, s.given, s.fork, s.forks
 		}

@@ -24,6 +24,7 @@ type space struct {
 	proc   uint32
 	by     map[trace.Object]*named
 	at     map[spot]trace.Object // what lies at an address, by home's names
+	fds    map[int64]bool        // descriptors of files that the run writes
 	native map[uint32]bool       // processes of home's whose names hold here: its own, and those that it was forked from
 }
 
@@ -31,7 +32,7 @@ type space struct {
 type spot struct{ kind, at uint64 }
 
 func newSpace(proc uint32) *space {
-	return &space{proc: proc, by: map[trace.Object]*named{}, at: map[spot]trace.Object{}, native: map[uint32]bool{proc: true}}
+	return &space{proc: proc, by: map[trace.Object]*named{}, at: map[spot]trace.Object{}, fds: map[int64]bool{}, native: map[uint32]bool{proc: true}}
 }
 
 // fork is what a child has: its parent's objects as they stood.
@@ -42,6 +43,7 @@ func (s *space) fork(proc uint32) *space {
 		c.by[k] = &copied
 	}
 	c.at = maps.Clone(s.at)
+	c.inherit(s)
 	for p := range s.native {
 		c.native[p] = true
 	}

@@ -19,6 +19,9 @@ func (m *maker) begin(l *lane, at uint64) {
 	}
 	if m.procs[n] == nil {
 		m.procs[n] = newSpace(n)
+		if parent, _, _ := th.Proc.Origin(); m.procs[parent] != nil {
+			m.procs[n].inherit(m.procs[parent])
+		}
 	}
 	l.space = m.procs[n]
 }
@@ -142,6 +145,9 @@ func (m *maker) event(l *lane, s *step) error {
 			r.Ret = s.ret
 		}
 	}
+	if s.given && r.Ret < 0 && rule.refs[2] && rule.order == orderTake && r.F[2] != 0 { // a lock that nobody was seen not to get
+		r.Obj, r.F[2], r.Seq = unpacked(r.F[2]), 0, 0
+	}
 	if s.forks {
 		if th := m.h.proc(s.fork); th != nil && th.How == cabi.ProcForked {
 			m.born[s.fork] = l.space.fork(s.fork)
@@ -161,10 +167,14 @@ func (m *maker) event(l *lane, s *step) error {
 	l.enc.Copy(&r)
 	l.events++
 	for i := range s.u.parts {
+		if m.untold(l, &s.u.event, &s.u.parts[i]) {
+			continue
+		}
 		if err := m.part(l, s, s.u.parts[i]); err != nil {
 			return err
 		}
 	}
+	l.space.files(m.h, &s.u.event)
 	for i := range s.u.after {
 		m.control(l, s, s.u.after[i])
 	}

@@ -13,7 +13,7 @@ static pthread_rwlock_t rw = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_spinlock_t spin;
 static sem_t sem;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
-static int shared;
+static int shared[3]; /* by which lock guards it */
 
 static void *work(void *p)
 {
@@ -25,14 +25,14 @@ static void *work(void *p)
 			pthread_rwlock_wrlock(&rw);
 		pthread_rwlock_unlock(&rw);
 		sem_wait(&sem);
-		shared++;
+		shared[0]++;
 		sem_post(&sem);
 		pthread_spin_lock(&spin);
-		shared++;
+		shared[1]++;
 		pthread_spin_unlock(&spin);
 		while (pthread_mutex_trylock(&m))
 			usleep(100);
-		shared++;
+		shared[2]++;
 		pthread_mutex_unlock(&m);
 	}
 	return NULL;
@@ -72,5 +72,5 @@ int main(void)
 	if (rename("predict.tmp", "predict.new") || access("predict.tmp", F_OK) == 0 || unlink("predict.new"))
 		return 1;
 	usleep(100000);
-	printf("%d %ld\n", shared, got);
+	printf("%d %ld\n", shared[0] + shared[1] + shared[2], got);
 }
