@@ -610,6 +610,9 @@ func (r *reexec) judge(s *replay.State, status *inside.Status) (int, error) {
 	}
 	r.count(s)
 	r.result.Identical = true
+	if x := r.t.Meta.Issued; x != nil {
+		r.result.Cut = x.Cut
+	}
 	if r.json {
 		return exit, nil
 	}
@@ -617,6 +620,9 @@ func (r *reexec) judge(s *replay.State, status *inside.Status) (int, error) {
 		fmt.Fprintf(os.Stderr, "replayd: %d turns were taken late, their calls got lost: please report it\n", n)
 	}
 	fmt.Fprintf(os.Stderr, "replayd: identical: %d events, %d threads, %d processes\n", s.Events(), len(r.t.Threads), len(r.t.Procs))
+	if r.result.Cut > 0 {
+		fmt.Fprintf(os.Stderr, "replayd: %d operations that were issued are not in the trace, as nobody knows what the program does there\n", r.result.Cut)
+	}
 	return exit, nil
 }
 

@@ -23,7 +23,8 @@ type Result struct {
 	Stood      string      `json:"stood,omitempty"` // the recorded run was ended from outside, and this one stood there, too
 	Error      string      `json:"error,omitempty"`
 	Difference *Difference `json:"difference,omitempty"`
-	Learnt     string      `json:"learnt,omitempty"` // the trace of a run that differed and went on as it came
+	Cut        uint64      `json:"operations_cut,omitempty"` // of an issue, that its trace does not have: nothing is proven of these
+	Learnt     string      `json:"learnt,omitempty"`         // the trace of a run that differed and went on as it came
 }
 
 // Difference is the first one, and all that is known of it. Texts are as they may be shown.
