@@ -323,6 +323,7 @@ type ReplayThread struct {
 	Spent   uint32 // 1: its part of the trace is used up; 2: but for a signal, which it gets where it computes
 	Until   uint64 // written by replayd: how many events it may have; it stands before the next
 	Pass    uint64 // the same: the event, counted from 1, before which no break stops it
+	Issued  uint64 // so many of its first events are of an issue: what files and channels of the run hold there is home's, in another order; they are really read, and data is not compared
 }
 
 // States of a thread of a re-execution.

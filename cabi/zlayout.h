@@ -91,6 +91,7 @@
 #define PROPHET_ReplayToken 281474976710655ull
 #define PROPHET_ReplayRealtime 1
 #define PROPHET_ReplayWrites 2
+#define PROPHET_ReplayIssued 8
 #define PROPHET_ReplayLearn 4
 #define PROPHET_ClockMonotonic 0
 #define PROPHET_ClockRaw 1

@@ -201,7 +201,7 @@ static ssize_t freely(const struct expect *x, int fd, const struct iovec *v, int
 ssize_t shim_channel_read(const struct expect *x, int fd, const struct iovec *v, int n, int flags)
 {
 	u64 want = x->ret > 0 ? (u64)x->ret : 0, at = 0;
-	int cut = flags & MSG_TRUNC, kept = cut || (x->data && x->data_len >= want), whole = messages(fd);
+	int cut = flags & MSG_TRUNC, kept = cut || (x->data && x->data_len >= want && !shim_re_issued(shim_self.thr)), whole = messages(fd);
 	u8 room[512];
 	if (x->ret < 0)
 		return shim_re_ret(x);

@@ -60,8 +60,13 @@ void feed_stat(const struct expect *x, void *to, int dirfd, const char *path, in
 	st->st_atim = at(V());
 	st->st_mtim = at(V());
 	st->st_ctim = at(V());
-	if (unlikely(is_here(dirfd, path, flags, &now)))
+	if (unlikely(is_here(dirfd, path, flags, &now))) {
 		shim_re_moves(now.st_dev, now.st_ino, st->st_dev, st->st_ino);
+		if (shim_re_issued(shim_self.thr) && S_ISREG(now.st_mode)) {
+			st->st_size = now.st_size;
+			st->st_blocks = now.st_blocks;
+		}
+	}
 }
 
 static struct statx_timestamp statx_at(u64 ns)
@@ -100,8 +105,13 @@ void feed_statx(const struct expect *x, struct statx *st, int dirfd, const char 
 	st->stx_mtime = statx_at(V());
 	st->stx_ctime = statx_at(V());
 	st->stx_btime = statx_at(V());
-	if (unlikely(is_here(dirfd, path, flags, &now)))
+	if (unlikely(is_here(dirfd, path, flags, &now))) {
 		shim_re_moves(now.st_dev, now.st_ino, makedev(st->stx_dev_major, st->stx_dev_minor), st->stx_ino);
+		if (shim_re_issued(shim_self.thr) && S_ISREG(now.st_mode)) {
+			st->stx_size = (u64)now.st_size;
+			st->stx_blocks = (u64)now.st_blocks;
+		}
+	}
 }
 
 void feed_statfs(const struct expect *x, void *to)

@@ -690,6 +690,8 @@ static int same_data(const struct ev *e, const struct expect *x)
 {
 	u64 n = e->data_len, at = 0;
 	const struct iovec *v = e->data;
+	if (shim_re_issued(e->t))
+		return 1;
 	if (x->hashed) {
 		struct hash_state h;
 		if (!(e->data_kind & DATA_PIECES))
@@ -722,7 +724,7 @@ static int same_data(const struct ev *e, const struct expect *x)
 void shim_re_hashed(struct ev *e)
 {
 	e->data_kind = 0;
-	if (e->x->hashed && e->x->hash != e->hash)
+	if (e->x->hashed && e->x->hash != e->hash && !shim_re_issued(e->t))
 		shim_re_differs(e->t, e->x, PROPHET_DiffersData, e->call, e->data_len, e->data_len, "");
 }
 

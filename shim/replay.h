@@ -38,6 +38,7 @@ struct re {
 	u32 whole, exiter; /* exiter: this thread has ended the process */
 	u32 handlers, busy; /* signals of the trace whose handlers have not returned. busy: a handler may have interrupted us */
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
+	u32 wants, rest; /* wants: the id of the child that is being vforked has been asked for */
 	u8 path[256];
 	u32 looked[RE_LOOKED]; /* by descriptor: how much had been taken from a channel when it was last seen ready (channel.c) */
 	struct expects ex;
@@ -76,6 +77,7 @@ HIDDEN void shim_re_last_thread(struct thr *t); /* it ends, by itself */
 HIDDEN void shim_re_ending(struct thr *t); /* its routine is over */
 HIDDEN void shim_re_exit(struct thr *t, u32 how, i64 status); /* the process ends, when all its threads are where they were */
 HIDDEN void shim_re_others(struct thr *t); /* the same wait alone */
+HIDDEN void shim_re_vforks(struct thr *t); /* before a vfork: asks for its child's id */
 HIDDEN long shim_re_vfork(void); /* vfork itself, */
 HIDDEN long shim_re_vforked(long pid); /* and what its parent is told */
 HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replaced; -1: it could not be, errno says why */
@@ -110,6 +112,12 @@ static inline int shim_re_detached(void)
 {
 	return (__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) & PROPHET_HoldDetached) != 0;
 }
+/* Whether the thread's next event is one of an issue. */
+static inline int shim_re_issued(const struct thr *t)
+{
+	return t->re->th->event < t->re->th->issued;
+}
+
 HIDDEN void shim_re_hashed(struct ev *e); /* compares the hash that the event has been given, instead of data */
 HIDDEN void shim_re_record(struct thr *t, u32 tag); /* what a recording would write here */
 HIDDEN int shim_re_mine(const struct thr *t); /* whether an object that has no name yet is to get one from this thread, now */

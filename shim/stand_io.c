@@ -24,6 +24,8 @@ static ssize_t from_file(const struct expect *x, int fd, const struct iovec *v, 
 		return shim_re_ret(x);
 	if (x->ret > 0 && (!x->data || x->data_len != (u64)x->ret))
 		return ASK;
+	if (unlikely(shim_re_issued(shim_self.thr)) && shim_channel_kind(fd) == FD_FILE)
+		return ASK;
 	if (x->ret > 0) {
 		shim_scatter(v, (u64)n, x->data, x->data_len);
 		if (moves && shim_channel_kind(fd) == FD_FILE)

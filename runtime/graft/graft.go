@@ -98,6 +98,15 @@ func (j *joiner) join() error {
 	m := *j.first.Meta
 	m.Run, m.State, m.Ended, m.Totals = j.rest.Meta.Run, trace.StateRecording, nil, nil
 	m.Options.Flight, m.Options.Chaos = 0, nil
+	if m.Issued != nil {
+		was := m.Issued
+		m.Issued = &trace.Issued{Run: was.Run, Target: was.Target, Upto: map[uint32]uint64{}}
+		for uid, n := range j.cut.Events {
+			if n = min(n, was.Events(uid)); n > 0 {
+				m.Issued.Upto[uid] = n
+			}
+		}
+	}
 	return trace.WriteMeta(j.dir, &m)
 }
 

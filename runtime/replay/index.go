@@ -37,6 +37,7 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 		threads[th.UID] = cabi.ReplayThread{
 			UID: th.UID, Until: cabi.NoLimit, Proc: th.Proc.Number, Parent: parent, Nth: uint32(nth), How: uint32(th.How), TID: th.TID,
 			First: uint32(len(chunks)), Chunks: uint32(len(events)), Datum: uint32(len(data)), Data: uint32(len(inputs)),
+			Issued: t.Meta.Issued.Events(th.UID),
 		}
 		if th.How == cabi.ThreadMain || th.How == cabi.ThreadForked {
 			main[th.Proc.Number] = th.UID
@@ -94,7 +95,7 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 	head.SkipsAt, head.Skips = at(skips), uint32(len(skips))
 	head.FdsAt, head.Fds = at(fds), uint32(len(fds))
 	head.IDsAt, head.IDs = at(ids), uint32(len(ids))
-	if flags&cabi.ReplayLearn != 0 {
+	if flags&cabi.ReplayLearn != 0 || t.Meta.Issued != nil {
 		moved := make([]cabi.ReplayMoved, movedMax)
 		head.MovedAt, head.Moved = at(moved), movedMax
 	}

@@ -49,6 +49,19 @@ type Issued struct {
 	Run    string `json:"run"`              // of the other trace
 	Target string `json:"target,omitempty"` // where it was issued
 	Cut    uint64 `json:"operations_cut"`   // that are missing, as nobody knows what the program does there
+
+	Upto map[uint32]uint64 `json:"events,omitempty"` // of each thread, by UID, so many first events; nil: all are of the issue
+}
+
+// Events is how many first events of a thread are of the issue.
+func (i *Issued) Events(uid uint32) uint64 {
+	switch {
+	case i == nil:
+		return 0
+	case i.Upto == nil:
+		return 1<<63 - 1
+	}
+	return i.Upto[uid]
 }
 
 // Scrubbed says that the trace is what `prophet scrub` made of another.
