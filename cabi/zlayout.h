@@ -91,7 +91,6 @@
 #define PROPHET_ReplayToken 281474976710655ull
 #define PROPHET_ReplayRealtime 1
 #define PROPHET_ReplayWrites 2
-#define PROPHET_ReplayIssued 8
 #define PROPHET_ReplayLearn 4
 #define PROPHET_ClockMonotonic 0
 #define PROPHET_ClockRaw 1
@@ -628,8 +627,9 @@ struct replaythread {
 	uint32_t spent;
 	uint64_t until;
 	uint64_t pass;
+	uint64_t issued;
 };
-_Static_assert(sizeof(struct replaythread) == 120, "replaythread");
+_Static_assert(sizeof(struct replaythread) == 128, "replaythread");
 _Static_assert(offsetof(struct replaythread, uid) == 0, "replaythread.UID");
 _Static_assert(offsetof(struct replaythread, proc) == 4, "replaythread.Proc");
 _Static_assert(offsetof(struct replaythread, parent) == 8, "replaythread.Parent");
@@ -654,6 +654,7 @@ _Static_assert(offsetof(struct replaythread, cancel) == 96, "replaythread.Cancel
 _Static_assert(offsetof(struct replaythread, spent) == 100, "replaythread.Spent");
 _Static_assert(offsetof(struct replaythread, until) == 104, "replaythread.Until");
 _Static_assert(offsetof(struct replaythread, pass) == 112, "replaythread.Pass");
+_Static_assert(offsetof(struct replaythread, issued) == 120, "replaythread.Issued");
 
 struct replaychunk {
 	uint64_t off;
