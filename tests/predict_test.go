@@ -169,6 +169,13 @@ func TestIssueParts(t *testing.T) {
 	if r := issueHere(t, rec.Trace); len(r.Parts) > 0 {
 		t.Errorf("unasked: %v", r.Parts)
 	}
+	// A shell waits in sigsuspend, and is first asked for its CPU time when that is over.
+	r = issueHere(t, Cmd{Argv: []string{"sh", "-c", "sleep 0.3 & wait"}}.Recorded(t).Trace, "--parts")
+	for _, p := range r.Parts {
+		if p.Class == "cpu" && p.Seconds > 0.1 {
+			t.Errorf("who waits takes CPU time: %v", r.Parts)
+		}
+	}
 	cpu := exec.Command("awk", "BEGIN{for(i=0;i<3000000;i++)s+=i}").Args
 	r = issueHere(t, Cmd{Argv: cpu}.Recorded(t).Trace, "--parts")
 	sum = 0

@@ -200,7 +200,8 @@ func (e *emitter) put(p pending) {
 // sample settles the demand since the last reading of the thread's CPU time.
 func (e *emitter) sample(cpu uint64) error {
 	low, high := int64(0), int64(0)
-	if e.cpuSeen && e.gaps > 20_000 && cpu >= e.cpu {
+	// Of a thread's first reading it is not known what it had used when it was first heard of; but no more than this.
+	if (e.cpuSeen || int64(cpu)-e.calls < e.gaps) && e.gaps > 20_000 && cpu >= e.cpu {
 		idle := e.gaps - int64(cpu-e.cpu) + e.calls
 		low, high = min(max(idle+e.waitsLeast, 0), e.gaps), min(max(idle+e.waitsMost, 0), e.gaps)
 	} else if !e.cpuSeen && e.th.group.main == e.th && e.th.group.parent == nil {
