@@ -112,6 +112,12 @@ func (m *measurer) record(ctx context.Context, w *workload) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Once before, so that the program's file is in memory, as it will be.
+	if at, err := m.at(ctx, home); err != nil {
+		return nil, err
+	} else if _, err := m.real(ctx, w, at); err != nil {
+		return nil, err
+	}
 	if err := m.fill(w, dir); err != nil {
 		return nil, err
 	}
@@ -133,7 +139,7 @@ func (m *measurer) record(ctx context.Context, w *workload) (*known, error) {
 func (m *measurer) ask(ctx context.Context, k *known, at *place, program string) (*forecast, error) {
 	runs := "3"
 	if k.asked {
-		runs = "0"
+		runs = "1" // so that its CPU time is known as the machine is now
 	}
 	// What has to be given in any case is said beside it that it would be refused.
 	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--what-if", "0", "--home-runs", runs, "--keep", program)

@@ -17,6 +17,23 @@ type Home struct {
 	First  []float64 `json:"first"` // seconds of the program
 	Issued []float64 `json:"issued"`
 	Again  []float64 `json:"again"` // the program once more: how far it is from itself is the noise
+	CPU    []float64 `json:"cpu"`   // CPU seconds of the program, of both
+}
+
+// demandMost is by how much the recorded run may differ from others in its CPU time for that to be the machine and the recorder;
+// beyond that those runs did something else.
+const demandMost = 1.4
+
+// Demand is what CPU time the program usually takes at home for a second of the recorded run, which recorded so many: that run was made
+// at another time, with the recorder in every process, and is only one.
+func (h *Home) Demand(recorded float64) float64 {
+	if len(h.CPU) == 0 || recorded <= 0 {
+		return 1
+	}
+	if f := Median(h.CPU) / recorded; f > 1/demandMost && f < demandMost {
+		return f
+	}
+	return 1
 }
 
 // Noise is how far the program's runs are from one another as a share: the medians of the two runs of each turn.

@@ -14,10 +14,10 @@ func TestCheck(t *testing.T) {
 		home    Home
 		refused bool
 	}{
-		{"as the program", Home{[]float64{1, 1.01, 1}, []float64{1.02, 1, 1.03}, []float64{1, 1, 1}}, false},
-		{"slower", Home{[]float64{1, 1, 1}, []float64{1.2, 1.2, 1.2}, []float64{1, 1, 1}}, true},
-		{"faster", Home{[]float64{1, 1, 1}, []float64{0.9, 0.9, 0.9}, []float64{1, 1, 1}}, true},
-		{"within noise", Home{[]float64{1, 1, 1}, []float64{1.1, 1.1, 1.1}, []float64{1.1, 1.1, 1.1}}, false},
+		{"as the program", Home{First: []float64{1, 1.01, 1}, Issued: []float64{1.02, 1, 1.03}, Again: []float64{1, 1, 1}}, false},
+		{"slower", Home{First: []float64{1, 1, 1}, Issued: []float64{1.2, 1.2, 1.2}, Again: []float64{1, 1, 1}}, true},
+		{"faster", Home{First: []float64{1, 1, 1}, Issued: []float64{0.9, 0.9, 0.9}, Again: []float64{1, 1, 1}}, true},
+		{"within noise", Home{First: []float64{1, 1, 1}, Issued: []float64{1.1, 1.1, 1.1}, Again: []float64{1.1, 1.1, 1.1}}, false},
 		{"not measured", Home{}, false},
 	}
 	visited := 0
@@ -32,6 +32,19 @@ func TestCheck(t *testing.T) {
 	}
 	if Cover(79, 100) == nil || Cover(80, 100) != nil || Cover(0, 0) != nil {
 		t.Error("coverage")
+	}
+}
+
+// A run that was recorded while the machine was slow says little of others; one that did something else says nothing.
+func TestDemand(t *testing.T) {
+	h := Home{CPU: []float64{0.9, 0.95, 1.1}}
+	for recorded, want := range map[float64]float64{1: 0.95, 0.95: 1, 0: 1, 0.5: 1, 2: 1} {
+		if got := h.Demand(recorded); math.Abs(got-want) > 1e-9 {
+			t.Errorf("recorded %g: %g, not %g", recorded, got, want)
+		}
+	}
+	if got := (&Home{}).Demand(1); got != 1 {
+		t.Errorf("not measured: %g", got)
 	}
 }
 

@@ -211,6 +211,7 @@ func (p *predictor) atHome(ctx context.Context) error {
 			return err
 		}
 		bar.Set(int64(3*i+1), all)
+		at.factor = p.demand()
 		issued, err := at.issue(ctx, "program")
 		if err != nil {
 			return fmt.Errorf("issuing at home: %w", err)
@@ -226,7 +227,7 @@ func (p *predictor) atHome(ctx context.Context) error {
 	return nil
 }
 
-// program1 runs the program once where all is as before the recorded run, and says how many seconds it took.
+// program1 runs the program once where all is as before the recorded run, and says how many seconds it took; its CPU time is noted.
 func (p *predictor) program1(ctx context.Context) (float64, error) {
 	replayd, err := run.FindReplayd()
 	if err != nil {
@@ -253,16 +254,17 @@ func (p *predictor) program1(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("running the program at home: %w: %s (--home-runs 0 predicts without trying it)", err, trace.Clean(strings.TrimSpace(said.String())))
 	}
-	ns, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
-	if err != nil || ns <= 0 {
+	var ns, cpu int64
+	if _, err := fmt.Sscan(string(out), &ns, &cpu); err != nil || ns <= 0 || cpu < 0 {
 		return 0, fmt.Errorf("running the program at home: it is not said how long it took: %.80q", out)
 	}
+	p.home.CPU = append(p.home.CPU, float64(cpu)/1e9)
 	return float64(ns) / 1e9, nil
 }
 
 const stopwatchName = "stopwatch"
 
-// stopwatchCmd runs a program and says how long it took. It is what runs inside of the surroundings of a trace, so that making
+// stopwatchCmd runs a program and says how long it took, and how much CPU time with its children. It is what runs inside of the surroundings of a trace, so that making
 // those is not counted.
 func stopwatchCmd() *cobra.Command {
 	return &cobra.Command{
@@ -281,7 +283,7 @@ func stopwatchCmd() *cobra.Command {
 			if err != nil && !errors.As(err, &exit) {
 				return err
 			}
-			fmt.Println(took.Nanoseconds())
+			fmt.Println(took.Nanoseconds(), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Nanoseconds())
 			return nil
 		},
 	}
@@ -292,6 +294,14 @@ type issuer struct {
 	*target.Target
 	p      *predictor
 	factor float64
+}
+
+// demand is what CPU time the program takes at home for a second of the recorded run.
+func (p *predictor) demand() float64 {
+	if c := p.trace.Meta.Cover; c != nil {
+		return p.home.Demand(float64(c.CPUNS) / 1e9)
+	}
+	return 1
 }
 
 func (i *issuer) open(ctx context.Context, s target.Spec) error {
@@ -349,7 +359,7 @@ func (i *issuer) issue(ctx context.Context, program string, more ...string) (*is
 func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 	bar := term.NewProgress("issuing on " + s.Text)
 	defer bar.Done()
-	at := &issuer{p: p, factor: 1}
+	at := &issuer{p: p, factor: p.demand()}
 	if err := at.open(ctx, s); err != nil {
 		return nil, err
 	}
@@ -359,7 +369,7 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 		if err != nil {
 			return nil, err
 		}
-		at.factor = f
+		at.factor *= f
 	}
 	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: p.homeRuns, Unlearnt: p.info.Unlearnt}
 	var seconds []float64
