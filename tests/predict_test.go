@@ -294,7 +294,7 @@ func TestPredict(t *testing.T) {
 		err := cmd.Run()
 		return out.String(), said.String(), err
 	}
-	out, said, err := predict("--target", "local,cpus=1", "-n", "3", "--home-runs", "1", "--force", "--json")
+	out, said, err := predict("--target", "local,cpus=1", "-n", "3", "--home-runs", "1", "--what-if", "0", "--force", "--json")
 	if err != nil && !strings.Contains(out, "refused") {
 		t.Fatalf("%v: %s", err, said)
 	}

@@ -24,11 +24,11 @@ type Program struct {
 
 // op is a ProgOp without what nobody here asks for.
 type op struct {
-	code  uint16
-	flags uint16
 	obj   uint32
 	cpu   uint32
 	a, b  int32
+	code  uint16
+	flags uint8
 	want  int8 // its sign
 }
 
@@ -90,7 +90,7 @@ func Load(r io.ReaderAt, size int64) (*Program, error) {
 		if _, err := io.ReadFull(ops, b[:]); err != nil {
 			return nil, fmt.Errorf("%w: %w", errProgram, err)
 		}
-		p.ops[i] = op{code: le.Uint16(b[:]), flags: le.Uint16(b[2:]), obj: le.Uint32(b[4:]), cpu: le.Uint32(b[8:]), a: clip(le.Uint64(b[16:])), b: clip(le.Uint64(b[24:])),
+		p.ops[i] = op{code: le.Uint16(b[:]), flags: b[2], obj: le.Uint32(b[4:]), cpu: le.Uint32(b[8:]), a: clip(le.Uint64(b[16:])), b: clip(le.Uint64(b[24:])),
 			want: sign(int64(le.Uint64(b[32:])))}
 	}
 	return p, nil
@@ -106,6 +106,12 @@ func sign(v int64) int8 {
 		return 1
 	}
 	return 0
+}
+
+// room is how many entries a thread may have, as memory is taken before they come: of none that are said to come is more believed
+// than the program can have.
+func (p *Program) room(thread int, said uint64) uint64 {
+	return min(said, uint64(len(p.ops)), 2*p.threads[thread].Count+1024)
 }
 
 // UID is which recorded thread one of the program is.

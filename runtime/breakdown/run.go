@@ -62,6 +62,9 @@ func (p *Program) Home(at io.Reader) (*Split, error) {
 			return nil, errors.New("what is known of the run at home does not fit its compiled trace")
 		}
 		list := r.threads[x.Thread]
+		if list == nil {
+			list = make([]entry, 0, p.room(int(x.Thread), p.threads[x.Thread].Count+p.threads[x.Thread].Count/8+16))
+		}
 		e := entry{begin: x.Begin, end: x.End, op: x.Op, what: x.What, code: x.Code, share: x.Share}
 		if n := len(list); n > 0 && e.begin < list[n-1].end {
 			// What another's stack did before it became a process of its own, or stamps of two cores.
@@ -111,7 +114,7 @@ func (p *Program) Issue(log *issued.Log, scale float64) (*Split, error) {
 		return uint64(float64(ticks-log.Begin) * 1e9 / float64(log.Hz))
 	}
 	for n := range log.Threads {
-		list := make([]entry, 0, min(log.Threads[n].Logged, 1<<20))
+		list := make([]entry, 0, p.room(n, log.Threads[n].Logged))
 		it, last := log.Iter(n), uint64(0)
 		for {
 			var l cabi.ProgLog

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -99,6 +100,8 @@ func (p *predictor) explain(ctx context.Context, at *issuer, f *forecast, second
 }
 
 func (p *predictor) breakDown(ctx context.Context, at *issuer, f *forecast, seconds []float64) error {
+	// What is taken of memory for it is nearly all in use: little is to be had by waiting for twice as much.
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	s, err := p.splitHome()
 	if err != nil {
 		return err
