@@ -80,7 +80,7 @@ Before that the program itself is run at home, where files are as they were befo
 writes stays, in turn with issues at home. Where those do not take what the program takes, the prediction is refused.
 
 What is predicted is one path: threads take turns as they come on the target, wait loops and work queues included, and
-results that home saw are followed as home followed them. It is not validated by a re-execution under the target's order.`,
+results that home saw are followed as home followed them. It is not validated by a re-execution under the target's order.` + predictJSON,
 		Example: "  prophet predict app.prophet --target local,cpus=1\n  prophet predict app.prophet --target ssh://me@host --target local,dir=/mnt/disk --json",
 		Args:    args(1, "a trace"),
 	}

@@ -15,6 +15,34 @@ import (
 	"prophet/runtime/trace"
 )
 
+// predictJSON is what help says of --json. A test holds that every name of it is there.
+const predictJSON = `
+
+--json prints an object, of several targets a list of them; names stay, others may come:
+  target                    as it was asked for
+  predicted_seconds         the median of the issues; issues is how many, issues_seconds what each took
+  low_seconds high_seconds  the median of as many real runs lies between them with 90 % certainty
+  home_seconds              the median of the program's home_runs at home; of none the time of the recorded run
+  noise                     how far two rounds of the program lie apart at home, and home_issue_error how far issues
+                            are from the program there, as shares
+  rounds proven             how often home and target took turns, and whether a re-execution proved the path
+  breakdown                 {thread, class, home_seconds, target_seconds}: all threads' time. Classes are cpu, ready
+                            (no core was free), disk, locks, waits (for other threads), pipes (and connections), sleep
+                            and outside (of the run). Home is the recorded run, of home_recorded_seconds; target an
+                            issue, of issue_seconds
+  path_breakdown            the same of the path through the threads that decides: its sum is the run's time
+  critical_path             {thread, class, call, object, at, seconds, longest_seconds, times}: what takes longest on it
+                            there, and home_critical_path at home. Of computing, call is what came after it
+  sensitivity               {resource, how, seconds, low_seconds, high_seconds, issues}: by how much the time changes if
+                            that is done to the resource, least and most, in so many issues; in none: the path's share,
+                            which is the most that can be won
+  notes                     what is not known, and why; refused why it should not be relied on
+  unknown_ways other_ways forced_waits  results that home never had, those it had elsewhere, waits that were helped
+  unlearnt_loops            wait loops of which only home's order is known
+  outside_seconds           of it wait for what is outside of the run, as long as at home
+  cpu_factor                CPU time there for one second of home's
+  issue_args tried_at_home  for who measures on: arguments of replayd issue, and each time that was tried at home`
+
 // classWords say what a class of time is.
 var classWords = map[string]string{"cpu": "computing", "ready": "no core was free", "disk": "files", "locks": "until a lock was free",
 	"waits": "for other threads", "pipes": "pipes, connections", "sleep": "sleeping", "outside": "outside of the run"}
