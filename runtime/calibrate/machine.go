@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"prophet/runtime/predict"
 )
 
 // Kinds of work, in nanoseconds a unit (Machine.Speed).
@@ -100,15 +102,14 @@ type Figure struct {
 	Runs   int     `json:"runs"`
 }
 
-// NewFigure sums up runs, which it sorts.
+// NewFigure sums up runs.
 func NewFigure(runs []float64) Figure {
 	if len(runs) == 0 {
 		return Figure{}
 	}
-	slices.Sort(runs)
-	f := Figure{Median: digits(quantile(runs, 0.5)), P90: digits(quantile(runs, 0.9)), Runs: len(runs)}
+	f := Figure{Median: digits(predict.Quantile(runs, 0.5)), P90: digits(predict.Quantile(runs, 0.9)), Runs: len(runs)}
 	if f.Median != 0 {
-		f.Spread = digits((quantile(runs, 0.75) - quantile(runs, 0.25)) / math.Abs(f.Median))
+		f.Spread = digits((predict.Quantile(runs, 0.75) - predict.Quantile(runs, 0.25)) / math.Abs(f.Median))
 	}
 	return f
 }
@@ -117,16 +118,6 @@ func NewFigure(runs []float64) Figure {
 func digits(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
 	return v
-}
-
-// quantile of a sorted list that has something.
-func quantile(v []float64, q float64) float64 {
-	at := q * float64(len(v)-1)
-	i := int(at)
-	if i+1 >= len(v) {
-		return v[len(v)-1]
-	}
-	return v[i] + (at-float64(i))*(v[i+1]-v[i])
 }
 
 // A Decade is the error of the loop over segments of one power of ten.

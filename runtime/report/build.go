@@ -82,6 +82,8 @@ func (c *collector) ending() string {
 		return fmt.Sprintf("exit status %d", e.Status)
 	case e.How == "signal":
 		return "killed"
+	case e.How == "exec":
+		return "became a program that is not recorded"
 	}
 	return "ended: " + clean(e.How)
 }

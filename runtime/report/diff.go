@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"prophet/runtime/predict"
 	"prophet/runtime/words"
 )
 
@@ -158,7 +159,7 @@ func change(name, unit string, a, b []*Report, of func(*Report) float64) Change 
 }
 
 func (c *Change) medians() {
-	c.A, c.B = median(c.runsA), median(c.runsB)
+	c.A, c.B = predict.Median(c.runsA), predict.Median(c.runsB)
 	c.Delta = c.B - c.A
 }
 

@@ -44,7 +44,7 @@ func (c *collector) find(r *Report) {
 		text += fmt.Sprintf(", and %s %s", part(ns), groupWords[second])
 	}
 	say("%s.", text)
-	if t.CPUNS > 0 && r.Run.NS > 0 {
+	if t.CPUNS > 0 && r.Run.NS > 0 && (r.Run.CPUs <= 0 || t.CPUNS <= r.Run.NS*int64(r.Run.CPUs)) {
 		say("It used %s of CPU time in %s: %.2f CPUs on average%s.", words.Duration(t.CPUNS), words.Duration(r.Run.NS), float64(t.CPUNS)/float64(r.Run.NS), of(r.Run.CPUs))
 	}
 	c.findLock(r, say)

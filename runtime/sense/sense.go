@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"prophet/runtime/predict"
 )
 
 // FileName is the file's name in a trace's directory.
@@ -69,18 +71,8 @@ func NewGrowth(company, alone []float64) *Growth {
 	for i := range pairs {
 		pairs[i] = company[i] / alone[i]
 	}
-	slices.Sort(pairs)
-	return &Growth{Growth: slices.Min(company) / slices.Min(alone), Median: quantile(pairs, 0.5), Low: quantile(pairs, 0.05), High: quantile(pairs, 0.95),
-		Pairs: len(pairs), most: quantile(pairs, 0.4)}
-}
-
-func quantile(v []float64, q float64) float64 {
-	at := q * float64(len(v)-1)
-	i := int(at)
-	if i+1 >= len(v) {
-		return v[len(v)-1]
-	}
-	return v[i] + (at-float64(i))*(v[i+1]-v[i])
+	return &Growth{Growth: slices.Min(company) / slices.Min(alone), Median: predict.Quantile(pairs, 0.5), Low: predict.Quantile(pairs, 0.05), High: predict.Quantile(pairs, 0.95),
+		Pairs: len(pairs), most: predict.Quantile(pairs, 0.4)}
 }
 
 // least is the growth below which a program counts as one that does not mind: what the noise of a good machine makes of none.

@@ -34,7 +34,7 @@ type Summary struct {
 	Preempted int64 // times that a serial run was not serial
 	PeakPages uint64
 	Cover     trace.Cover
-	Root      *Exit // how the first process ended; nil when it did not tell
+	Root      *Exit // how the first process ended, in the last program that it became; nil when it did not tell
 	Recovered bool
 	Damage    []error
 	Damaged   int
@@ -474,8 +474,8 @@ func (s *Summary) cover(t *trace.Trace, exits map[*trace.Proc]*Exit) {
 		if e == nil {
 			continue
 		}
-		if p.Number == 0 && e.told {
-			s.Root = e
+		if p.Number == 0 {
+			s.Root = last[p]
 		}
 		if replaced[p] {
 			continue

@@ -232,6 +232,8 @@ func ending(t *trace.Trace, s *summary.Summary, live bool) string {
 		out = fmt.Sprintf("; exit status %d", e.Status)
 	case e.How == "signal":
 		out = "; killed"
+	case e.How == "exec":
+		out = "; became a program that is not recorded"
 	default:
 		out = "; ended: " + trace.Clean(e.How)
 	}

@@ -157,7 +157,7 @@ function processes(r) {
 			svg("rect", {x: 0, y: 4, width: 150, height: 6, rx: 3, class: "track"}), svg("rect", {x: Math.min(148, x), y: 4, width: Math.min(w, 150 - Math.min(148, x)), height: 6, rx: 2, class: "life"}));
 	};
 	$("processes-slot").append(table({caption: "Processes, children below their parents", rows, thing: "process", step: 25, filter: "Find", text: x => x.p.name + " " + x.p.command, by: 0, down: false, columns: [
-		{name: "Process", of: x => x.place, show: x => { const s = el("span", {}, x.depth ? el("span", {class: "none", "aria-hidden": "true"}, "└ ") : null, x.p.name); s.style.paddingLeft = Math.min(x.depth, 12) * .9 + "rem"; return s; }, cls: "name", title: "in the order of the tree"},
+		{name: "Process", of: x => x.place, show: x => { const s = el("span", {}, x.depth ? el("span", {class: "none", "aria-hidden": "true"}, "└\u00a0") : null, x.p.name); s.style.paddingLeft = Math.min(x.depth, 8) * .6 + "rem"; return s; }, cls: "name", title: "in the order of the tree"},
 		{name: "Command", of: x => x.p.command, show: x => x.p.command || x.p.exe || x.p.how, cls: "name"},
 		{name: "Pid", n: true, of: x => x.p.pid, show: x => x.p.pid || "–"},
 		{name: "Threads", n: true, of: x => x.p.threads, show: x => grouped(x.p.threads)},

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"html/template"
+	"strings"
 	"time"
 
 	"prophet/runtime/report"
@@ -11,7 +12,7 @@ import (
 
 // What the pages' own text needs.
 var funcs = template.FuncMap{
-	"duration": words.Duration,
+	"duration": duration,
 	"bytes":    words.Bytes,
 	"size":     func(n uint64) string { return words.Bytes(int64(min(n, 1<<62))) },
 	"number":   func(n uint64) string { return words.Grouped(n) },
@@ -40,17 +41,23 @@ func share(seen, all uint64) string {
 func coverWords(c report.Cover) string {
 	switch c.What {
 	case "cpu":
-		return fmt.Sprintf("CPU time explained, of %s", words.Duration(int64(min(c.All, 1<<62))))
+		return fmt.Sprintf("CPU time explained, of %s", duration(int64(min(c.All, 1<<62))))
 	case "read":
 		return fmt.Sprintf("bytes read explained, of %s", words.Bytes(int64(min(c.All, 1<<62))))
 	}
 	return fmt.Sprintf("bytes written explained, of %s", words.Bytes(int64(min(c.All, 1<<62))))
 }
 
-// per is CPU time as a number of CPUs.
-func per(cpu, ns int64) string {
+// duration is a time in the letters that a page has and a terminal may lack.
+func duration(ns int64) string { return strings.Replace(words.Duration(ns), " us", " µs", 1) }
+
+// per is CPU time as a number of CPUs, of those there are. A process has used more than that when it took longer to load than to run.
+func per(cpu, ns int64, cpus int) string {
 	if ns <= 0 {
 		return "–"
+	}
+	if cpus > 0 && cpu > int64(cpus)*ns {
+		return "with what came before the first event"
 	}
 	return fmt.Sprintf("%.2f CPUs on average", float64(cpu)/float64(ns))
 }
