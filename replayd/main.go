@@ -18,6 +18,7 @@ import (
 	"prophet/runtime/inside"
 	"prophet/runtime/manual"
 	"prophet/runtime/run"
+	"prophet/runtime/trace"
 )
 
 const (
@@ -64,7 +65,7 @@ Otherwise: 0 good, 1 failed, 2 usage; record ends as the program it ran.`,
 				if re.json {
 					re.tell(status, err)
 				} else if err != nil {
-					fmt.Fprintln(os.Stderr, "replayd:", err)
+					fmt.Fprintln(os.Stderr, "replayd:", trace.CleanLines(err.Error()))
 				}
 				os.Exit(status)
 			}
@@ -110,7 +111,7 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "replayd:", err)
+	fmt.Fprintln(os.Stderr, "replayd:", trace.CleanLines(err.Error()))
 	if u, ok := err.(*usageError); ok {
 		os.Exit(u.code)
 	}

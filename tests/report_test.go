@@ -577,3 +577,25 @@ func TestReportEmpty(t *testing.T) {
 	}
 	accessible(t, p)
 }
+
+// TestReportEnded: a run that became other programs ended as the last one did; CPU time from before the first event is no
+// average of the run's time.
+func TestReportEnded(t *testing.T) {
+	rec := Cmd{Argv: []string{"sh", "-c", `exec sh -c "exec sh -c 'exit 3'"`}}.Recorded(t)
+	if out, _, _ := prophetRun(t, "", "info", rec.Trace); !strings.Contains(out, "; exit status 3") {
+		t.Errorf("info says:\n%s", out)
+	}
+	file := filepath.Join(t.TempDir(), "r.html")
+	rec = Cmd{Argv: []string{"true"}}.Recorded(t)
+	if _, errs, code := prophetRun(t, "", "report", rec.Trace, "-o", file); code != 0 {
+		t.Fatalf("report: %d: %s", code, errs)
+	}
+	b, err := os.ReadFile(file)
+	must(t, err)
+	var r report.Report
+	text, _, _ := prophetRun(t, "", "report", "--json", rec.Trace)
+	must(t, json.Unmarshal([]byte(text), &r))
+	if r.Totals.CPUNS > r.Run.NS*int64(r.Run.CPUs) && !bytes.Contains(b, []byte("with what came before the first event")) || bytes.Contains([]byte(text), []byte("CPUs on average")) != (r.Totals.CPUNS <= r.Run.NS*int64(r.Run.CPUs)) {
+		t.Errorf("%d ns of CPU time in %d ns: %s", r.Totals.CPUNS, r.Run.NS, text)
+	}
+}

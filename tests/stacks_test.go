@@ -461,6 +461,41 @@ func TestExportInjection(t *testing.T) {
 	}
 }
 
+// TestTerminalInjection: no command prints what a terminal obeys, whatever a trace's names, arguments, files and the trace itself
+// are called.
+func TestTerminalInjection(t *testing.T) {
+	const evil = "e\x1b]0;x\x07\r\x1b[2J\u009b31m\u202e;=1+1"
+	dir := filepath.Join(t.TempDir(), evil)
+	must(t, os.Mkdir(dir, 0o700))
+	run := Cmd{Argv: []string{"bash", "-c", `cd "$1"; echo a >"$2"; cat "$2" "$2"; ls "$2/x"; ln -s "$2" "l$2"; mv "$2" "m$2"; exec -a "$2" cat "m$2"`, evil, dir, evil}}.Recorded(t)
+	path := filepath.Join(dir, evil+".prophet")
+	must(t, os.Rename(run.Trace, path))
+	hurt := filepath.Join(dir, "hurt"+evil)
+	must(t, os.CopyFS(hurt, os.DirFS(path)))
+	stream, err := os.ReadFile(filepath.Join(hurt, "stream-00"))
+	must(t, err)
+	stream[len(stream)/2] ^= 0x55
+	must(t, os.WriteFile(filepath.Join(hurt, "stream-00"), stream, 0o600))
+	out := func(s string) string { return filepath.Join(dir, s+evil) }
+	for _, args := range [][]string{
+		{"info", path}, {"info", "--json", path}, {"dump", path}, {"dump", "--json", path}, {"verify", path}, {"verify", hurt}, {"dump", hurt}, {"diff", path, hurt}, {"diff", "--json", path, hurt},
+		{"report", path, "-o", out("r")}, {"report", hurt, "-o", out("r2")}, {"report", path, hurt, "-o", out("r3")}, {"report", "--json", hurt},
+		{"export", hurt, "--pprof", out("p")}, {"export", path, "--folded", "-"}, {"export", path, "--folded", "-", "--wait-for"}, {"export", hurt, "--perfetto", out("f")},
+		{"export", hurt, "--parquet", out("q")}, {"export", path, "--csv", out("c")}, {"export", path, "--csv", out("c")}, {"pack", "-o", out("k"), path}, {"verify", out("k")}, {"info", out("k")}, {"unpack", "-o", out("u"), out("k")},
+		{"scrub", "-o", out("s"), path}, {"scrub", "--keep", "path:" + evil, "-o", out("s2"), path}, {"scrub", "--keep", evil, path}, {"recover", path}, {"info", out("none")}, {"export", path, "--" + evil}, {evil},
+	} {
+		cmd := exec.Command(built(t, "prophet"), args...)
+		cmd.Dir = t.TempDir()
+		b, _ := cmd.CombinedOutput()
+		if len(b) == 0 && args[0] != "report" && args[0] != "export" && args[0] != "recover" {
+			t.Errorf("prophet %q says nothing", args)
+		}
+		if i := bytes.IndexAny(b, "\x1b\x07\r\u009b\u202e"); i >= 0 {
+			t.Errorf("prophet %q prints what a terminal obeys: %q", args, b[max(0, i-60):min(len(b), i+40)])
+		}
+	}
+}
+
 // TestExportDamage: the good part of a damaged trace is exported, and the rest is said to be missing.
 func TestExportDamage(t *testing.T) {
 	bin := gcc(t, "waits", "-O2", filepath.Join(top, "tests/progs/waits.c"))

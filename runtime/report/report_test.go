@@ -488,3 +488,26 @@ func TestNames(t *testing.T) {
 		t.Error("page/timeline.js draws counters by these names")
 	}
 }
+
+// FuzzPrediction: what comes from anywhere is refused, or can be shown.
+func FuzzPrediction(f *testing.F) {
+	f.Add([]byte(`{"predicted_seconds": 1.5, "home_seconds": 1, "target": "t\u001b", "breakdown": [{"thread": "p0", "class": "cpu", "home_seconds": 1, "target_seconds": 2}],
+		"critical_path": [{"thread": "p0", "class": "disk", "seconds": 1}], "sensitivity": [{"resource": "cpu", "seconds": -1}], "notes": ["n"]}`))
+	f.Add([]byte(`{"predicted_seconds": 1e308, "home_seconds": 5e-324}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := ReadPrediction(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		out, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := ReadPrediction(bytes.NewReader(out)); err != nil || again.Predicted != p.Predicted || again.Home != p.Home {
+			t.Fatalf("read again: %v, %+v", err, again)
+		}
+		if i := bytes.IndexFunc(out, func(r rune) bool { return r < ' ' || r == 0x9b || r == 0x202e }); i >= 0 || bytes.Contains(out, []byte(`\u001b`)) {
+			t.Fatalf("what a terminal obeys is left: %q", out)
+		}
+	})
+}

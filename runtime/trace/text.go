@@ -2,6 +2,7 @@ package trace
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"prophet/cabi"
@@ -441,6 +442,15 @@ func appendText[T ~string | ~[]byte](b []byte, s T) []byte {
 
 // Clean is text from a trace as it may be shown.
 func Clean(s string) string { return string(appendText(nil, s)) }
+
+// CleanLines is the same of several lines, which stay.
+func CleanLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = Clean(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
 
 // appendQuoted is appendText in quotes.
 func appendQuoted(b []byte, s []byte) []byte {

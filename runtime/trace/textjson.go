@@ -2,6 +2,7 @@ package trace
 
 import (
 	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"prophet/cabi"
@@ -185,15 +186,41 @@ func appendJSON[T ~string | ~[]byte](b []byte, s T) []byte {
 			b = append(b, '\\', 'n')
 		case c < ' ':
 			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		case c < utf8.RuneSelf:
+		case c < utf8.RuneSelf && c != 0x7f:
 			b = append(b, c)
 		default:
 			r, n := utf8.DecodeRuneInString(string(s[i:min(len(s), i+4)]))
-			b = utf8.AppendRune(b, r)
+			b = appendRuneJSON(b, r)
 			i += n
 			continue
 		}
 		i++
 	}
 	return append(b, '"')
+}
+
+// appendRuneJSON writes out what a terminal might obey.
+func appendRuneJSON(b []byte, r rune) []byte {
+	if strconv.IsPrint(r) {
+		return utf8.AppendRune(b, r)
+	}
+	for _, u := range utf16.AppendRune(nil, r) {
+		b = append(b, '\\', 'u', hexDigits[u>>12], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
+	}
+	return b
+}
+
+// CleanJSON is JSON, as another encoder wrote it, with what a terminal might obey written out.
+func CleanJSON(text []byte) []byte {
+	b := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if r < utf8.RuneSelf && r != 0x7f {
+			b = append(b, text[0])
+		} else {
+			b = appendRuneJSON(b, r)
+		}
+		text = text[n:]
+	}
+	return b
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,10 +43,15 @@ func jobsFlag(c *cobra.Command, jobs *int) {
 }
 
 func printJSON(v any) error {
-	e := json.NewEncoder(os.Stdout)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := os.Stdout.Write(trace.CleanJSON(text.Bytes()))
+	return err
 }
 
 // parseTime reads a time since the start of the run: 1.5 (seconds) or 250ms.

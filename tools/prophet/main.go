@@ -14,6 +14,7 @@ import (
 
 	"prophet/cabi"
 	"prophet/runtime/recovery"
+	"prophet/runtime/trace"
 )
 
 // status is an error that asks for an exit status; err nil: all has been said.
@@ -85,7 +86,7 @@ func main() {
 		code = exitUsage
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "prophet:", err)
+		fmt.Fprintln(os.Stderr, "prophet:", trace.CleanLines(err.Error()))
 	}
 	os.Exit(code)
 }

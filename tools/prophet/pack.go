@@ -46,7 +46,7 @@ Exit status: 0; 1 when parts are damaged and were left out; 2 on wrong usage.`,
 				return err
 			}
 			damage := append(t.Damage, res.Damaged...)
-			fmt.Printf("%s: %s\n", out, bytesText(res.Bytes))
+			fmt.Printf("%s: %s\n", trace.Clean(out), bytesText(res.Bytes))
 			if len(damage) > 0 {
 				sayDamage(damage, len(damage))
 				return &status{exitDamaged, nil}

@@ -65,11 +65,11 @@ Exit status: 0; 1 when something could not be saved; 2 when it is no trace.`,
 			case rep.Skipped:
 				return usage("another command is recovering %s", a[0])
 			case rep.Live > 0:
-				fmt.Printf("%s is live (%s); %s of killed ones saved\n", a[0], plural(rep.Live, "thread"), plural(rep.Tails, "tail"))
+				fmt.Printf("%s is live (%s); %s of killed ones saved\n", trace.Clean(a[0]), plural(rep.Live, "thread"), plural(rep.Tails, "tail"))
 			case rep.Was:
-				fmt.Printf("%s was complete\n", a[0])
+				fmt.Printf("%s was complete\n", trace.Clean(a[0]))
 			default:
-				fmt.Printf("%s is complete: %s saved (%s)\n", a[0], plural(rep.Tails+rep.Flight, "tail"), bytesText(int64(rep.Bytes)))
+				fmt.Printf("%s is complete: %s saved (%s)\n", trace.Clean(a[0]), plural(rep.Tails+rep.Flight, "tail"), bytesText(int64(rep.Bytes)))
 			}
 			if len(rep.Errs) > 0 {
 				return &status{exitDamaged, nil}

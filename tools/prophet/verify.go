@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"prophet/runtime/term"
+	"prophet/runtime/trace"
 )
 
 func verifyCmd() *cobra.Command {
@@ -47,7 +48,7 @@ Exit status: 0 good, 1 damaged, 2 usage.`,
 				return &status{exitDamaged, fmt.Errorf("%s is damaged in %s; %s events can be read", a[0], plural(res.Damaged, "place"), grouped(res.Events))}
 			}
 			if !asJSON {
-				fmt.Printf("%s is good: %s events in %s\n", a[0], grouped(res.Events), bytesText(res.Bytes))
+				fmt.Printf("%s is good: %s events in %s\n", trace.Clean(a[0]), grouped(res.Events), bytesText(res.Bytes))
 			}
 			return nil
 		},
