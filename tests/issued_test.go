@@ -73,6 +73,36 @@ func TestIssuedProven(t *testing.T) {
 	}
 }
 
+// Clients of a database, each with processes of its own, take its locks in another order each time, and try again when they cannot have
+// them: not every path that they can take is known from one run, but most are, and nothing of a path that is not is taken for proven.
+func TestIssuedClients(t *testing.T) {
+	script := `sqlite3 db 'create table t(a)'; for i in 1 2; do (for k in 1 2; do sqlite3 db -cmd '.timeout 20000' 'insert into t values(1)'; done) & done; wait`
+	var said []string
+	for range 8 {
+		rec := Cmd{Argv: []string{"sh", "-c", script}}.Recorded(t)
+		if rec.Status != "exit status 0" {
+			t.Fatalf("%s; %s", rec.Status, rec.Stderr)
+		}
+		path, r := issuerTrace(t, rec.Trace)
+		why := proven(t, path)
+		if r.Cut > 0 && why == "" {
+			tr, err := trace.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tr.Meta.Issued.Cut != r.Cut || len(r.Cuts) == 0 {
+				t.Errorf("%+v: %+v", tr.Meta.Issued, r)
+			}
+			tr.Close()
+		}
+		if r.Cut == 0 && why == "" {
+			return
+		}
+		said = append(said, fmt.Sprintf("%+v %.300s", r, why))
+	}
+	t.Errorf("never proven:\n%s", strings.Join(said, "\n"))
+}
+
 // The trace of an issue is a trace: it is read, reported and compared as any other.
 func TestIssuedTrace(t *testing.T) {
 	home := recordedProgram(t, "pipeline", "4", "100")

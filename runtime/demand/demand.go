@@ -385,6 +385,8 @@ type siteKey struct {
 	module string
 	at     uint64
 	file   uint32 // that it names, plus 1: whether one is there says nothing of another
+	part   int64  // of a file, that it locks, and how: nor do locks of different parts of each other
+	kind   int64
 }
 
 func (c *compiler) site(th *trace.Thread, r *trace.Record) siteKey {

@@ -53,7 +53,8 @@ type emitter struct {
 	popened               map[int64]*group
 	vforked               *group // whose operations these are, until it becomes another program
 	lock                  int    // in the window: a file lock that waits for its place and length
-	ends                  int    // in the window: an accept or connect that waits for its ends
+	lockSite              siteKey
+	ends                  int // in the window: an accept or connect that waits for its ends
 	row                   *trace.Row
 	ending                bool // the process ends with this thread
 	done                  bool

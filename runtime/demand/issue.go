@@ -29,7 +29,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 			site.file = first + 1
 		}
 		p.Flags |= cabi.OpChoice
-		p.Site = e.siteNumber(site)
+		p.Site, e.lockSite = e.siteNumber(site), site
 	}
 	// calls is what CPU time the call took, as far as it is issued by itself.
 	if dur > 0 {
@@ -418,6 +418,10 @@ func (e *emitter) input(r *trace.Record) {
 		e.window[i].A |= kind & 0xff
 		e.window[i].B = start
 		e.window[i+1].A, e.window[i+1].B = length, whence
+		if e.window[i].Flags&cabi.OpChoice != 0 {
+			e.lockSite.part, e.lockSite.kind = start, kind
+			e.window[i].Site = e.siteNumber(e.lockSite)
+		}
 		e.lock = -1
 	}
 	if i := e.ends; i >= 0 && i < len(e.window) {

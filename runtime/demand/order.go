@@ -177,7 +177,7 @@ func (e *emitter) strict(r *trace.Record, o *op, p pending, dur int64) bool {
 	e.put(pending{ProgOp: turn, gap: p.gap})
 	p.gap = 0
 	if code == cabi.OpFlock {
-		p.Code, p.Obj, p.A = code, uint32(r.F[2]), r.F[0]&^lockNB
+		p.Code, p.Obj, p.A = code, e.lockFd(r), r.F[0]&^lockNB
 		e.put(p)
 	} else {
 		p.Code = code

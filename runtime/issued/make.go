@@ -62,6 +62,12 @@ func Make(s Source, out string) (res *Result, err error) {
 	if m.home.Program != m.prog.Sum || m.log.Program != m.prog.Sum || m.home.Ops != m.prog.Ops || len(m.log.Threads) != len(m.prog.threads) {
 		return nil, errors.New("the map, the log and the program are not of one another")
 	}
+	for i := range m.log.Threads {
+		// As much as the engine has room for: the log comes from elsewhere, and each of its operations becomes events here.
+		if m.log.Threads[i].Logged > 2*m.prog.threads[i].Count+1024 {
+			return nil, fmt.Errorf("%w: thread %d has more operations than can be", errLog, i)
+		}
+	}
 	streams := demand.Streams(s.Trace)
 	if len(streams) != len(m.prog.threads) {
 		return nil, errors.New("the program is of another trace")
