@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"prophet/cabi"
 	"prophet/runtime/breakdown"
@@ -122,6 +123,23 @@ func TestBreakdownReady(t *testing.T) {
 	}
 	if home < 300e6 || here < home*3/4 || here > home*3/2 {
 		t.Errorf("%d ns are computed at home, %d here", home, here)
+	}
+}
+
+// A shell that waits for its children, who end with a signal, waits: at home and here, and computes nothing meanwhile.
+func TestBreakdownShell(t *testing.T) {
+	rec := Cmd{Argv: []string{"dash", "-c", "(for i in 1 2 3 4; do sleep 0.1; done) & wait; sleep 0.1; true"}}.Recorded(t)
+	h := splitOf(t, rec.Trace)
+	for side, s := range map[string]*breakdown.Split{"home": h.home, "here": h.here} {
+		if s.Path[breakdown.Sleep] < 450e6 || s.Path[breakdown.CPU] > 200e6 {
+			t.Errorf("%s: of the path of %d ns %d are sleep, %d computing, %d ready", side, s.NS, s.Path[breakdown.Sleep], s.Path[breakdown.CPU], s.Path[breakdown.Ready])
+		}
+		if s.Threads[0][breakdown.Waits] < 400e6 {
+			t.Errorf("%s: the shell waits for %d ns", side, s.Threads[0][breakdown.Waits])
+		}
+	}
+	if cpu := h.info.CPU; cpu > 150*time.Millisecond {
+		t.Errorf("%v of computing are demanded", cpu)
 	}
 }
 

@@ -104,6 +104,10 @@ func TestPath(t *testing.T) {
 			{{0, 0, nop, 0, 0, 0, 0}, {2, 4, cabi.OpFork, 1, 0, 0, 0}, {5, 9, cabi.OpWaitpid, 1, 0, 0, 0}, {12, 12, cabi.OpExit, 0, 0, 0, 0}},
 			{{3, 3, nop, 0, 0, 0, 0}, {8.96, 8.96, cabi.OpExit, 1, 0, 0, 0}},
 		}, two, "0 cpu 6, 0 waits 0.04, 1 cpu 5.96"},
+		{"the signal of a child", [][]step{
+			{{0, 0, nop, 0, 0, 0, 0}, {2, 2, cabi.OpFork, 1, 0, 0, 0}, {5, 9, demand.AtSignal, 0, 0, 0, 0}, {9, 9, cabi.OpWaitpid, 1, 0, 0, 0}, {12, 12, cabi.OpExit, 0, 0, 0, 0}},
+			{{2, 2, nop, 0, 0, 0, 0}, {8.96, 8.96, cabi.OpExit, 1, 0, 0, 0}},
+		}, two, "0 cpu 5, 0 waits 0.04, 1 cpu 6.96"},
 		{"a semaphore, a sleep and a file", [][]step{
 			{{0, 0, nop, 0, 0, 0, 0}, {1, 1, cabi.OpCreate, 1, 0, 0, 0}, {3, 9, cabi.OpSemwait, 3, 0, 0, 0}, {9, 10, cabi.OpOpen, 7, 0, 4, 0}, {10, 12, cabi.OpRead, 7, 0, 0, 1}, {12, 12, end, 0, 0, 0, 0}},
 			{{1, 1, nop, 0, 0, 0, 0}, {2, 8, cabi.OpSleep, 0, 0, 0, 0}, {8.96, 8.96, cabi.OpSempost, 3, 0, 0, 0}, {30, 30, end, 1, 0, 0, 0}},
@@ -238,7 +242,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x04\x05\x06\x07"), false)
 	f.Add(bytes.Repeat([]byte{15, 1, 2, 9, 33, 0, 5, 27}, 20), true)
 	codes := []uint16{cabi.OpNop, cabi.OpEnd, cabi.OpCPU, cabi.OpLock, cabi.OpUnlock, cabi.OpBarrier, cabi.OpWait, cabi.OpSignal, cabi.OpCreate, cabi.OpJoin, cabi.OpFork, cabi.OpWaitpid,
-		cabi.OpExit, cabi.OpOpen, cabi.OpClose, cabi.OpTake, cabi.OpGive, cabi.OpDup, cabi.OpPipe, cabi.OpFlock, cabi.OpExec, cabi.OpAccept, cabi.OpConnect, demand.AtPoll, demand.AtWait, 65535}
+		cabi.OpExit, cabi.OpOpen, cabi.OpClose, cabi.OpTake, cabi.OpGive, cabi.OpDup, cabi.OpPipe, cabi.OpFlock, cabi.OpExec, cabi.OpAccept, cabi.OpConnect, demand.AtPoll, demand.AtWait, demand.AtSignal, 65535}
 	f.Fuzz(func(t *testing.T, b []byte, two bool) {
 		procs := [][]uint32{{0, 1, 2}}
 		if two {

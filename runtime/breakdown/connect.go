@@ -286,7 +286,7 @@ func plainClass(code uint16) Class {
 	switch code {
 	case cabi.OpLock, cabi.OpTrylock, cabi.OpTimedlock, cabi.OpRdlock, cabi.OpWrlock, cabi.OpTryrdlock, cabi.OpTrywrlock, cabi.OpSpinlock, cabi.OpSpintry, cabi.OpFlock, cabi.OpFcntlLock:
 		return Locks
-	case cabi.OpWait, demand.AtWait, cabi.OpBarrier, cabi.OpSemwait, cabi.OpSemtry, cabi.OpSemtimed, cabi.OpJoin, cabi.OpWaitpid:
+	case cabi.OpWait, demand.AtWait, demand.AtSignal, cabi.OpBarrier, cabi.OpSemwait, cabi.OpSemtry, cabi.OpSemtimed, cabi.OpJoin, cabi.OpWaitpid:
 		return Waits
 	case cabi.OpSleep:
 		return Sleep

@@ -22,8 +22,8 @@ func (r *run) latest(th uint32, k key, from, to uint64) (moment, bool) {
 func (r *run) cause(th, i uint32) (moment, bool) {
 	e := &r.threads[th][i]
 	o := e.at(r.p)
-	if e.code == demand.AtPoll {
-		return r.polled(th, i)
+	if e.code == demand.AtPoll || e.code == demand.AtSignal {
+		return r.told(th, i)
 	}
 	if o == nil || e.result < 0 || e.end == e.begin {
 		return moment{}, false
@@ -69,15 +69,22 @@ func (r *run) streamed(th uint32, e *entry, o *op, from, to uint64) (moment, boo
 	return moment{}, false
 }
 
-// polled is who let go on what a wait for descriptors was for: what was read next.
-func (r *run) polled(th, i uint32) (moment, bool) {
-	const ahead = 4
+// told is who let a wait for descriptors or for a signal end: who wrote what was read next, or the child that was waited for next.
+func (r *run) told(th, i uint32) (moment, bool) {
+	const ahead = 6
 	list := r.threads[th]
+	from, to := list[i].begin, list[i].end
 	for n := i + 1; n < uint32(len(list)) && n <= i+ahead; n++ {
-		if o := list[n].at(r.p); o != nil {
-			if m, ok := r.streamed(th, &list[n], o, list[i].begin, list[i].end); ok {
-				return m, true
-			}
+		o := list[n].at(r.p)
+		if o == nil {
+			continue
+		}
+		m, ok := r.streamed(th, &list[n], o, from, to)
+		if list[n].code == cabi.OpWaitpid {
+			m, ok = r.latest(th, keyOf(kGone, o.obj), from, to)
+		}
+		if ok {
+			return m, true
 		}
 	}
 	return moment{}, false

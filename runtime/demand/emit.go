@@ -24,6 +24,7 @@ type pending struct {
 	what   uint32
 	as     uint16 // the code that home.go says of it; 0: its own
 	ofLoop bool   // a condition wait that an OpWait stands for
+	cut    bool   // a signal came in it: what of the gap it did not run in is its own
 	upto   uint64 // how many of its thread's events come before its end
 	wait   *MapWait
 }
@@ -62,6 +63,7 @@ type emitter struct {
 	skip                  int       // condition waits that an OpWait stands for
 	held                  []uint32  // mutexes
 	home                  *atWriter // nil: nobody wants to know
+	during                uint16    // the call that a signal came in; 0: none
 	earlier               uint64    // events of the streams before this one, and their ends
 	seen                  uint64    // of this one
 }
@@ -147,9 +149,12 @@ func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
 		if r.Tag == trace.TagEvent {
 			usual = e.gapUsual[gapPlace(e.last, r.PC)]
 		}
-		e.gap(e.sampledAt, usual)
-		if err := e.sample(e.sampledCPU); err != nil {
-			return err
+		// A vforked child writes here what its own clock says.
+		if childs := r.Note&cabi.NoteVforked != 0 && r.Tag == trace.TagEvent || e.sampledCPU < e.cpu; !childs {
+			e.gap(e.sampledAt, usual)
+			if err := e.sample(e.sampledCPU); err != nil {
+				return err
+			}
 		}
 	}
 	switch r.Tag {
@@ -157,6 +162,10 @@ func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
 		return e.event(stream, r)
 	case cabi.TagCPU:
 		e.sampled, e.sampledAt, e.sampledCPU = true, r.Begin, r.Nums[0]
+	case cabi.TagSignal:
+		// What a signal interrupts says how long it took only from then on.
+		e.during = uint16(r.Nums[1])
+		return nil
 	case cabi.TagRSS:
 		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpResident, A: int64(r.Nums[0])}})
 	case cabi.TagExit:
@@ -381,8 +390,9 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	p := pending{gap: gap, usual: e.gapUsual[gapPlace(e.last, r.PC)], single: !r.Timed, place: place{stream.UID, r.N}, upto: here + 1,
 		begin: r.Begin, end: max(r.Begin, r.End)}
 	if e.home != nil {
-		p.what = e.home.what(stream, r)
+		p.what, p.cut = e.home.what(stream, r), e.during != 0 && e.during == r.Call
 	}
+	e.during = 0
 	e.last = r.PC
 	e.ends, e.lock = -1, -1
 

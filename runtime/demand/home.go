@@ -17,7 +17,7 @@ type At struct {
 	Op     uint32 // NoOp: it became none
 	Thread uint32
 	What   uint32 // which of Info.Whats; 0: not known
-	Code   uint16 // of the operation, or AtWait, AtPoll
+	Code   uint16 // of the operation, or AtWait, AtPoll, AtSignal
 	Share  uint16 // of 65535: how much of the time since the thread's event before it ran
 }
 
@@ -26,6 +26,8 @@ const (
 	AtWait = 1100 // for a condition; Op is the OpWait that stands for it, where it has one
 	AtPoll = 1101 // for descriptors to be ready
 	NoOp   = ^uint32(0)
+
+	AtSignal = 1102 // for a signal, as of a child that ended
 )
 
 // AtSize is how many bytes an At takes in what Options.Home is given.
@@ -113,12 +115,17 @@ func (w *atWriter) put(p *pending, op uint32, thread uint32) {
 			op = w.wait
 		}
 	}
-	share := uint16(65535)
-	if p.was > 0 {
+	share, begin := uint16(65535), max(w.clock.Since(p.begin), 0)
+	if lost := p.was - max(p.gap, 0); p.cut && lost > 0 {
+		begin = max(begin-lost, 0)
+		if code == cabi.OpCPU {
+			code = AtSignal
+		}
+	} else if p.was > 0 {
 		share = uint16(max(min(p.gap, p.was), 0) * 65535 / p.was)
 	}
 	b, le := w.buf[:], binary.LittleEndian
-	le.PutUint64(b, uint64(max(w.clock.Since(p.begin), 0)))
+	le.PutUint64(b, uint64(begin))
 	le.PutUint64(b[8:], uint64(max(w.clock.Since(p.end), 0)))
 	le.PutUint32(b[16:], op)
 	le.PutUint32(b[20:], thread)
