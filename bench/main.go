@@ -37,6 +37,7 @@ var parts = []part{
 	{"replay", "re-executing locks and programs", (*bench).replay},
 	{"pause", "pausing and resuming a live run", (*bench).pause},
 	{"demand", "the loop that issues CPU demand, and calibrations", (*bench).demand},
+	{"compile", "compiling traces for the engine", (*bench).compile},
 	{"issue", "issuing a recorded run's demand at home, against the program", (*bench).issue},
 	{"bugs", "how often seeded bugs show, plain and under chaos", (*bench).bugs},
 	{"peers", "other tracers, for comparison", (*bench).peers},
@@ -79,6 +80,13 @@ type bench struct {
 }
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == compileName {
+		if err := compileOne(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	b := &bench{}
 	only, build := "", ""
 	flag.IntVar(&b.rounds, "n", 5, "rounds")

@@ -29,6 +29,7 @@ import (
 	"io"
 	"math/bits"
 	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -82,6 +83,8 @@ func Compile(t *trace.Trace, opt Options, path string) (*Info, error) {
 		return nil, fmt.Errorf("%s does not say how fast its clock ran: it is too short, or was cut", t.Path)
 	}
 	c.tree()
+	// Half as much memory at once, for a few more looks at it.
+	defer debug.SetGCPercent(debug.SetGCPercent(30))
 	if err := c.survey(); err != nil {
 		return nil, err
 	}

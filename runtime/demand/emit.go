@@ -348,7 +348,7 @@ func (e *emitter) flush(low, high int64) error {
 // settle notes where an operation came to lie: sections of roles get their lengths, and choices their ways on.
 func (e *emitter) settle(p *pending, at uint64) {
 	if p.Flags&cabi.OpRole != 0 {
-		role := e.loops.roles[p.place]
+		role, _ := e.loops.roles.get(p.place)
 		e.body = &bodyAt{role: role, first: at}
 	}
 	if b := e.body; b != nil && p.place.uid != 0 && p.place.n == b.role.unlock && p.Code == cabi.OpUnlock {
@@ -396,14 +396,15 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	e.last = r.PC
 	e.ends, e.lock = -1, -1
 
-	for _, late := range e.loops.releases[p.place] {
+	for _, at := range e.loops.releases.all(p.place) {
+		late := at.v
 		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpRelease, Obj: late.cond, B: e.key(late.at), Want: e.released(late.at)}, upto: here})
 	}
-	if n := e.loops.skips[p.place]; n > 0 {
+	if n, _ := e.loops.skips.get(p.place); n > 0 {
 		e.skip = n
 		e.out.units.drop(e.th.n, here, n)
 	}
-	if w, ok := e.loops.at[p.place]; ok {
+	if w, ok := e.loops.at.get(p.place); ok {
 		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, usual: p.usual, place: p.place, row: w.row,
 			begin: r.Begin, end: r.Begin, what: p.what, upto: here + uint64(w.events), wait: &MapWait{Unit: here, Skip: uint32(w.events), Pred: w.pred}}
 		if w.choice {
@@ -441,7 +442,7 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 
 // key is what a signal releases, plus 1; 0: nothing of its own.
 func (e *emitter) key(at place) int64 {
-	if k, ok := e.loops.keys[at]; ok {
+	if k, ok := e.loops.keys.get(at); ok {
 		return k + 1
 	}
 	return 0
@@ -449,7 +450,7 @@ func (e *emitter) key(at place) int64 {
 
 // released is which release a signal was at home, plus 1; 0: it does not matter.
 func (e *emitter) released(at place) int64 {
-	if k, ok := e.loops.order[at]; ok {
+	if k, ok := e.loops.order.get(at); ok {
 		return k + 1
 	}
 	return 0

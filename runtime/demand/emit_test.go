@@ -1,8 +1,14 @@
 package demand
 
 import (
+	"bufio"
+	"io"
+	"math"
 	"slices"
 	"testing"
+	"time"
+
+	"prophet/cabi"
 )
 
 // What a thread did not run is missing from its longest gaps; the others keep their length.
@@ -70,5 +76,24 @@ func TestLose(t *testing.T) {
 	}
 	if visited != 5 {
 		t.Errorf("%d cases", visited)
+	}
+}
+
+// Of the time up to a thread's first reading of its CPU time, it ran no longer than that says.
+func TestFirstSample(t *testing.T) {
+	c := &compiler{info: &Info{}, opt: Options{Scale: 1}}
+	g := &group{}
+	e := emitter{compiler: c, th: &thread{group: g}, out: &opWriter{b: bufio.NewWriter(io.Discard)}}
+	g.main, g.parent = e.th, &group{}
+	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: 1e9, usual: math.MaxInt64 / 4})
+	if err := e.sample(1e8); err != nil {
+		t.Fatal(err)
+	}
+	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: 1e9, usual: math.MaxInt64 / 4})
+	if err := e.sample(3e8); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.info.CPU; got != 300*time.Millisecond {
+		t.Errorf("%v of CPU time, not 300ms", got)
 	}
 }

@@ -51,7 +51,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		if o.code == cabi.OpTimedlock {
 			p.A = timeLimit(p.Want, dur)
 		}
-		if role, ok := e.loops.roles[p.place]; ok && p.Want == 0 {
+		if role, ok := e.loops.roles.get(p.place); ok && p.Want == 0 {
 			p.Flags |= cabi.OpRole
 			if role.last {
 				p.Flags |= cabi.OpLast
@@ -84,7 +84,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 	case cabi.OpSignal, cabi.OpBroadcast:
 		p.Obj = e.object(g, r.Obj, cabi.ObjCond)
 		p.B, p.Want = e.key(p.place), e.released(p.place)
-		if e.loops.told[p.place] {
+		if told, _ := e.loops.told.get(p.place); told {
 			p.A = 1
 		}
 	case opReset:

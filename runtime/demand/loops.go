@@ -17,16 +17,17 @@ type loops struct {
 	conds    map[objKey]*condition
 	preds    []cabi.ProgPred
 	rows     []cabi.ProgRow
-	at       map[place]waitAt        // where threads come to a loop, and pass it
-	roles    map[place]roleAt        // locks at which the place among the arrivals says what is done
-	releases map[place][]lateRelease // unlocks whose section signals after it
+	at       places[waitAt]      // where threads come to a loop, and pass it
+	roles    places[roleAt]      // locks at which the place among the arrivals says what is done
+	releases places[lateRelease] // unlocks whose section signals after it
 	queues   []*loop
+	spare    []step
 	keyCount uint32
-	keys     map[place]int64 // of signals: what they release,
-	order    map[place]int64 // and how many released before them
-	skips    map[place]int   // waits that nothing is issued for: how many
-	told     map[place]bool  // signals that those have told of already
-	waits    []MapPred       // of each predicate, a wait for it, for the map
+	keys     places[int64] // of signals: what they release,
+	order    places[int64] // and how many released before them
+	skips    places[int]   // waits that nothing is issued for: how many
+	told     places[bool]  // signals that those have told of already
+	waits    []MapPred     // of each predicate, a wait for it, for the map
 }
 
 // place is an event of a thread: which of its streams, and which event.
@@ -72,25 +73,31 @@ type section struct {
 	m      *guarded
 	th     *thread
 	stream uint32
+	open   bool
 	lock   uint64 // event
 	unlock uint64
 	seq    uint64 // place of the latest acquisition: the lock's, or a wait's
 	first  uint64 // the lock's place
 	steps  []step
-	before siteKey // the event before the lock
-	open   bool
+	before eventKey // the event before the lock
+}
+
+// eventKey is what an event is: its call, and where that is.
+type eventKey struct {
+	call uint16
+	at   uint64
 }
 
 // step is an event in a section, first the lock, last the unlock, and then what came after.
 type step struct {
 	n    uint64
-	site uint32
 	seq  uint64     // place when it was reached
 	cond *condition // waits and signals
-	wait bool
-	back uint64 // a wait: place when it came back
-	late bool   // timed out
+	back uint64     // a wait: place when it came back
 	ns   int64
+	site uint32
+	wait bool
+	late bool // timed out
 }
 
 // condition is a condition variable: where, in the order of a mutex, it was signalled.
@@ -110,11 +117,12 @@ type release struct {
 	after place // the unlock that it came after; none: n is 0
 }
 
+const stepsUsual = 5
+
 const stepsMax = 64 // of a section; what comes later is not looked at
 
 func newLoops(c *compiler) *loops {
-	return &loops{c: c, with: map[trace.Object]trace.Object{}, mutexes: map[trace.Object]bool{}, under: map[objKey]*guarded{}, conds: map[objKey]*condition{},
-		at: map[place]waitAt{}, roles: map[place]roleAt{}, releases: map[place][]lateRelease{}, told: map[place]bool{}, skips: map[place]int{}, keys: map[place]int64{}, order: map[place]int64{}}
+	return &loops{c: c, with: map[trace.Object]trace.Object{}, mutexes: map[trace.Object]bool{}, under: map[objKey]*guarded{}, conds: map[objKey]*condition{}}
 }
 
 func (l *loops) key(g *group, o trace.Object) objKey {
@@ -149,7 +157,7 @@ func (l *loops) event(s *surveyor, th *thread, at *threadAt, r *trace.Record) {
 	if len(l.mutexes) == 0 {
 		return
 	}
-	defer func() { at.last = siteKey{call: r.Call, at: r.PC} }()
+	defer func() { at.last = eventKey{r.Call, r.PC} }()
 	o := opOf(r.Row)
 	code := uint16(0)
 	if o != nil {
@@ -177,7 +185,7 @@ func (l *loops) event(s *surveyor, th *thread, at *threadAt, r *trace.Record) {
 			m := l.guard(g, r.Obj)
 			m.last = max(m.last, r.Seq)
 			x := &section{m: m, th: th, stream: r.Thread.UID, lock: r.N, seq: r.Seq, first: r.Seq, open: true, before: at.last}
-			x.steps = append(x.steps, step{n: r.N, site: site, seq: r.Seq})
+			x.steps = append(l.room(), step{n: r.N, site: site, seq: r.Seq})
 			m.sections = append(m.sections, x)
 			l.note(at, r, site, nil)
 			at.sect = append(at.sect, x)
@@ -223,6 +231,16 @@ func (l *loops) event(s *surveyor, th *thread, at *threadAt, r *trace.Record) {
 	if len(at.sect) > 0 {
 		l.note(at, r, site, nil)
 	}
+}
+
+// room is for the steps that a section usually has: many sections' at once.
+func (l *loops) room() []step {
+	if len(l.spare) < stepsUsual {
+		l.spare = make([]step, 4096*stepsUsual)
+	}
+	steps := l.spare[:0:stepsUsual]
+	l.spare = l.spare[stepsUsual:]
+	return steps
 }
 
 // note adds a step to the open sections.

@@ -60,6 +60,9 @@ func (c *compiler) learn() {
 				open = append(open, p)
 			}
 		}
+		for _, x := range m.sections {
+			x.steps = nil
+		}
 		m.sections = nil
 	}
 	open = slices.DeleteFunc(open, l.near)
@@ -72,12 +75,12 @@ func (c *compiler) learn() {
 	for _, cond := range l.conds {
 		for _, r := range cond.releases {
 			if r.after.n != 0 || r.after.uid != 0 {
-				l.releases[r.after] = append(l.releases[r.after], lateRelease{cond.n, r.at})
-				l.told[r.at] = true
+				l.releases.add(r.after, lateRelease{cond.n, r.at})
+				l.told.add(r.at, true)
 			}
 		}
 	}
-	l.under = nil
+	l.under, l.spare = nil, nil
 }
 
 // find collects the loops of a mutex, and who came to each: those that waited, and those that did the same before and
@@ -271,7 +274,7 @@ func (l *loops) keyed(p *loop) bool {
 				l.add(p, cabi.ProgPred{Kind: cabi.PredKeyed, Unit: 1, Start: shift, First: uint64(l.keyCount), Rows: uint32(most)}, nil)
 				l.keyCount += uint32(most)
 				for at, k := range keyOf {
-					l.keys[at] = k
+					l.keys.add(at, k)
 				}
 				return true
 			}
@@ -337,7 +340,7 @@ func b2u(b bool) uint32 {
 
 // narrow keeps the arrivals that count by a notion.
 func narrow(all []*arrival, notion int) []*arrival {
-	after, by := map[siteKey]bool{}, map[*thread]bool{}
+	after, by := map[eventKey]bool{}, map[*thread]bool{}
 	for _, a := range all {
 		if a.events > 0 {
 			after[a.x.before], by[a.x.th] = true, true
@@ -380,7 +383,7 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
 		if x.unlock == 0 {
 			continue
 		}
-		l.roles[place{x.stream, x.lock}] = roleAt{pred: n, unlock: x.unlock, last: last, sample: samples[role] < samplesMax && i >= unit}
+		l.roles.add(place{x.stream, x.lock}, roleAt{pred: n, unlock: x.unlock, last: last, sample: samples[role] < samplesMax && i >= unit})
 		if i >= unit {
 			samples[role]++
 		}
@@ -392,7 +395,7 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
 				pred.Kind = cabi.PredEnds
 				for _, r := range p.cond.releases {
 					if i, ok := slices.BinarySearch(p.places, r.pos); ok && int64(i)+pred.Start >= 0 && int64(i)+pred.Start < n {
-						l.order[r.at] = int64(i) + pred.Start
+						l.order.add(r.at, int64(i)+pred.Start)
 					}
 				}
 				pred.Start = 0
@@ -413,9 +416,16 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
 		slices.Sort(lates)
 		limit = max(lates[len(lates)/2], 1)
 	}
+	count := map[uint32]int{}
+	for _, a := range p.arrivals {
+		count[a.x.stream]++
+	}
+	for uid, n := range count {
+		l.at.grow(uid, n)
+	}
 	for _, a := range p.arrivals {
 		if p.free[a] {
-			l.skips[place{a.x.stream, a.at}] = a.events
+			l.skips.add(place{a.x.stream, a.at}, a.events)
 			continue
 		}
 		w := waitAt{pred: n, events: a.events, timeout: limit, site: p.site, choice: limit > 0, late: a.late}
@@ -424,7 +434,7 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
 		} else if pred.Kind != cabi.PredRows && pred.Kind != cabi.PredKeyed && pred.Rows > 0 {
 			w.row = int64(pred.First) + a.turn
 		}
-		l.at[place{a.x.stream, a.at}] = w
+		l.at.add(place{a.x.stream, a.at}, w)
 	}
 	l.preds = append(l.preds, pred)
 	l.waits = append(l.waits, waitsOf(p))
@@ -585,13 +595,21 @@ func (p *loop) needs() []uint64 {
 	return rows
 }
 
+// releases tells whether a condition is signalled in the section.
+func (x *section) releases(c *condition) bool {
+	return slices.ContainsFunc(x.steps, func(s step) bool { return s.cond == c && !s.wait })
+}
+
 // barrier tries whether of each `unit` threads that take the mutex at one place the last one releases the others.
 func (p *loop) barrier() (unit int, order []*section) {
 	if len(p.arrivals) < 2 || len(p.places) < 2 {
 		return 0, nil
 	}
-	waits := map[*section]bool{}
 	site := p.arrivals[0].x.steps[0].site
+	if !slices.ContainsFunc(p.m.sections, func(x *section) bool { return x.steps[0].site == site && x.releases(p.cond) }) {
+		return 0, nil
+	}
+	waits := map[*section]bool{}
 	for _, a := range p.arrivals {
 		waits[a.x] = true
 		if a.x.steps[0].site != site || a.at != a.x.steps[1].n {
@@ -603,10 +621,8 @@ func (p *loop) barrier() (unit int, order []*section) {
 		if x.steps[0].site != site {
 			continue
 		}
-		for i := range x.steps {
-			if s := &x.steps[i]; s.cond == p.cond && !s.wait {
-				releases[x] = true
-			}
+		if x.releases(p.cond) {
+			releases[x] = true
 		}
 		if releases[x] == waits[x] {
 			return 0, nil

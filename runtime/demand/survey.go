@@ -118,7 +118,7 @@ type threadAt struct {
 	held  []trace.Object
 	queue []uint32 // files of its events with names, for the second reading
 	sect  []*section
-	last  siteKey
+	last  eventKey
 
 	cpu     uint64 // of its last sample, if seen; and since then
 	cpuSeen bool

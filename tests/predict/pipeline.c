@@ -7,6 +7,7 @@
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t some = PTHREAD_COND_INITIALIZER, room = PTHREAD_COND_INITIALIZER;
 static int items, each;
+static unsigned grain = 20000;
 static volatile unsigned long sink;
 
 static void burn(unsigned n)
@@ -20,7 +21,7 @@ static void burn(unsigned n)
 static void *put(void *p)
 {
 	for (int i = 0; i < each; i++) {
-		burn(20000 + (unsigned)(i * 7919 + (long)p * 31) % 30000);
+		burn(grain + (unsigned)(i * 7919 + (long)p * 31) % (grain * 3 / 2));
 		pthread_mutex_lock(&m);
 		while (items == 8)
 			pthread_cond_wait(&room, &m);
@@ -40,7 +41,7 @@ static void *take(void *p)
 		items--;
 		pthread_cond_signal(&room);
 		pthread_mutex_unlock(&m);
-		burn(20000 + (unsigned)(i * 104729 + (long)p * 17) % 30000);
+		burn(grain + (unsigned)(i * 104729 + (long)p * 17) % (grain * 3 / 2));
 	}
 	return NULL;
 }
@@ -50,6 +51,7 @@ int main(int argc, char **argv)
 	pthread_t t[64];
 	int threads = argc > 1 ? atoi(argv[1]) : 4;
 	each = argc > 2 ? atoi(argv[2]) : 300;
+	grain = argc > 3 ? (unsigned)atoi(argv[3]) : grain;
 	for (long i = 0; i < threads; i++)
 		pthread_create(&t[i], NULL, i % 2 ? take : put, (void *)i);
 	for (int i = 0; i < threads; i++)
