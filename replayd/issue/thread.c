@@ -38,11 +38,16 @@ void memory_begin(void)
 	madvise(arena, 1024 << 12, MADV_DONTNEED);
 }
 
+/* What small processes have is mostly pages of files, which cost them less than these would cost here, and no memory is short of it. */
+enum { RESIDENT_LEAST = 4096 };
+
 static void memory_resident(u64 pages)
 {
 	u64 most = arena_bytes >> 12;
 	if (!arena)
 		return;
+	if (pages < RESIDENT_LEAST)
+		pages = 0;
 	if (pages > most)
 		pages = most;
 	for (u64 i = resident; i < pages; i++)
