@@ -18,11 +18,12 @@ import (
 var makers = map[string]func(path string) error{
 	"text":  func(p string) error { return os.WriteFile(p, words(20<<20), 0o644) },
 	"small": func(p string) error { return os.WriteFile(p, words(2<<20), 0o644) },
-	"lines": func(p string) error { return os.WriteFile(p, numbers(300000), 0o644) },
+	"lines": func(p string) error { return os.WriteFile(p, numbers(800000), 0o644) },
 	"data":  func(p string) error { return os.WriteFile(p, words(8<<20), 0o644) },
 	"wav":   sound,
 	"video": pictures,
-	"png":   picture,
+	"png":   picture(640, 480),
+	"large": picture(1600, 1200),
 	"py":    func(p string) error { return os.WriteFile(p, []byte(script), 0o644) },
 	"db": func(p string) error {
 		out, err := exec.Command("sqlite3", p, "create table t(a integer primary key, b blob)").CombinedOutput()
@@ -85,7 +86,7 @@ func numbers(n int) []byte {
 
 // sound is a few tones and some hiss.
 func sound(path string) error {
-	const rate, seconds = 44100, 12
+	const rate, seconds = 44100, 30
 	r := rand.New(rand.NewPCG(5, 6))
 	pcm := make([]int16, rate*seconds*2)
 	for i := range rate * seconds {
@@ -105,7 +106,7 @@ func sound(path string) error {
 
 // pictures move, as a video without compression.
 func pictures(path string) error {
-	const w, h, frames = 352, 288, 24
+	const w, h, frames = 352, 288, 36
 	r := rand.New(rand.NewPCG(7, 8))
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "YUV4MPEG2 W%d H%d F25:1 Ip A1:1 C420jpeg\n", w, h)
@@ -127,23 +128,24 @@ func pictures(path string) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-func picture(path string) error {
-	const w, h = 640, 480
-	r := rand.New(rand.NewPCG(9, 10))
-	m := image.NewRGBA(image.Rect(0, 0, w, h))
-	for y := range h {
-		for x := range w {
-			v := func(k float64) uint8 {
-				return uint8(128 + 100*math.Sin(float64(x)/k)*math.Cos(float64(y)/(k+5)) + 5*r.NormFloat64())
+func picture(w, h int) func(string) error {
+	return func(path string) error {
+		r := rand.New(rand.NewPCG(9, 10))
+		m := image.NewRGBA(image.Rect(0, 0, w, h))
+		for y := range h {
+			for x := range w {
+				v := func(k float64) uint8 {
+					return uint8(128 + 100*math.Sin(float64(x)/k)*math.Cos(float64(y)/(k+5)) + 5*r.NormFloat64())
+				}
+				m.SetRGBA(x, y, color.RGBA{v(40), v(60), v(25), 255})
 			}
-			m.SetRGBA(x, y, color.RGBA{v(40), v(60), v(25), 255})
 		}
+		var b bytes.Buffer
+		if err := png.Encode(&b, m); err != nil {
+			return err
+		}
+		return os.WriteFile(path, b.Bytes(), 0o644)
 	}
-	var b bytes.Buffer
-	if err := png.Encode(&b, m); err != nil {
-		return err
-	}
-	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
 // fill gives a directory what a program works on.

@@ -65,16 +65,16 @@ func programs() []*workload {
 	single := func(name, needs, input, line string) {
 		add(&workload{name: name, needs: strings.Fields(needs), inputs: strings.Fields(input), argv: strings.Fields(line), targets: []string{home, half}})
 	}
-	single("flac", "flac", "wav", "flac -s -8 -f -o out wav")
+	single("flac", "flac", "wav", "flac -s -8 -e -f -o out wav")
 	single("lame", "lame", "wav", "lame --quiet wav out")
 	single("oggenc", "oggenc", "wav", "oggenc -Q -o out wav")
 	single("x264", "x264", "video", "x264 --quiet --threads 1 --demuxer y4m -o out.264 video")
-	single("cwebp", "cwebp", "png", "cwebp -quiet png -o out")
+	single("cwebp", "cwebp", "large", "cwebp -quiet -m 6 large -o out")
 	single("pngcrush", "pngcrush", "png", "pngcrush -q png out.png")
 	single("gzip", "gzip", "text", "gzip -k -c text")
-	single("bzip2", "bzip2", "small", "bzip2 -k -c small")
-	single("openssl", "openssl", "small", "openssl enc -aes-256-cbc -pbkdf2 -iter 300000 -pass pass:x -in small -out out")
-	add(&workload{name: "pbzip2", needs: []string{"pbzip2"}, inputs: []string{"small"}, argv: []string{"pbzip2", "-p2", "-b1", "-k", "-c", "small"}, targets: cores, threads: true})
+	single("bzip2", "bzip2", "data", "bzip2 -k -c data")
+	single("openssl", "openssl", "small", "openssl enc -aes-256-cbc -pbkdf2 -iter 800000 -pass pass:x -in small -out out")
+	add(&workload{name: "pbzip2", needs: []string{"pbzip2"}, inputs: []string{"data"}, argv: []string{"pbzip2", "-p2", "-b5", "-k", "-c", "data"}, targets: cores, threads: true})
 	add(&workload{name: "sort", needs: []string{"sort"}, inputs: []string{"lines"}, argv: []string{"sort", "--parallel=2", "-S", "32M", "-o", "out", "lines"}, targets: cores, threads: true})
 	add(&workload{name: "contend", source: "bench/progs/contend.c", argv: []string{"./program", "4", "6000"}, targets: cores, threads: true})
 	disks := []string{home, disk1, disk5, disk9}
