@@ -3,6 +3,7 @@ package tests
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"prophet/cabi"
+	"prophet/runtime/demand"
 	"prophet/runtime/issued"
+	"prophet/runtime/recovery"
 	"prophet/runtime/trace"
 )
 
@@ -155,5 +159,126 @@ func TestIssuedTrace(t *testing.T) {
 		if x, y := events(a, a.Threads[i]), events(b, b.Threads[i]); strings.Join(x, "\n") != strings.Join(y, "\n") {
 			t.Errorf("thread %s has %d events that are not the %d", a.Threads[i].Name, len(y), len(x))
 		}
+	}
+}
+
+// Of home's own log, with each operation when home did it, home's trace is made again: by the recorder's rules objects get the names,
+// and events the places, that the recorder gave them.
+func TestIssuedHome(t *testing.T) {
+	script := `sqlite3 db 'create table t(a)'; for i in 1 2; do (sqlite3 db -cmd '.timeout 20000' 'insert into t values(1)') & done; wait; seq 2000 | sort | tail -1`
+	for name, path := range map[string]string{"kinds": recordedProgram(t, "kinds"), "processes": Cmd{Argv: []string{"sh", "-c", script}}.Recorded(t).Trace} {
+		t.Run(name, func(t *testing.T) {
+			home, _, _, err := recovery.Open(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer home.Close()
+			dir := t.TempDir()
+			from := issued.Source{Trace: home, Program: filepath.Join(dir, "program"), Map: filepath.Join(dir, "map"), Log: filepath.Join(dir, "log")}
+			var when bytes.Buffer
+			if _, err := demand.Compile(home, demand.Options{Home: &when, Map: from.Map}, from.Program); err != nil {
+				t.Fatal(err)
+			}
+			writeHomeLog(t, &from, when.Bytes())
+			out := filepath.Join(dir, "again.prophet")
+			if r, err := issued.Make(from, out); err != nil || r.Cut > 0 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			again, err := trace.Open(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			bad, all := 0, 0
+			for i, th := range home.Threads {
+				want, got := saidBy(home, th), saidBy(again, again.Threads[i])
+				all += len(want)
+				for k := range max(len(want), len(got)) {
+					if k >= len(want) || k >= len(got) || want[k] != got[k] {
+						if bad++; bad < 5 {
+							t.Errorf("thread %s, event %d of %d: not as %d:\n%.300s\n%.300s", th.Name, k, len(want), len(got), want[min(k, len(want)-1)], got[min(k, len(got)-1)])
+						}
+						break
+					}
+				}
+			}
+			if all < 1000 {
+				t.Errorf("only %d events", all)
+			}
+		})
+	}
+}
+
+// saidBy is what a thread's events say, but for times and for what files hold.
+func saidBy(tr *trace.Trace, th *trace.Thread) (list []string) {
+	it := tr.Iter(th)
+	var r trace.Record
+	for it.Next(&r) == nil {
+		if r.Tag == trace.TagEvent {
+			s := fmt.Sprintf("%s %x %v seq %d = %d %v", r.Row.Name, r.PC, r.Obj, r.Seq, r.Ret, r.F)
+			for _, f := range r.Fields {
+				s += fmt.Sprintf(" %s=%d%q", f.Name, f.Num, f.Text)
+			}
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// writeHomeLog writes the log that home would have.
+func writeHomeLog(t *testing.T, s *issued.Source, when []byte) {
+	t.Helper()
+	b, err := os.ReadFile(s.Program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h cabi.Prog
+	decode := func(at uint64, v any) {
+		if _, err := binary.Decode(b[at:], binary.LittleEndian, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decode(0, &h)
+	threads, ops := make([]cabi.ProgThread, h.Threads), make([]cabi.ProgOp, h.Ops)
+	decode(h.ThreadsAt, threads)
+	decode(h.OpsAt, ops)
+	at := map[uint64]demand.At{}
+	for ; len(when) >= demand.AtSize; when = when[demand.AtSize:] {
+		var a demand.At
+		if _, err := binary.Decode(when, binary.LittleEndian, &a); err != nil {
+			t.Fatal(err)
+		}
+		if a.Op != demand.NoOp {
+			at[uint64(a.Op)] = a
+		}
+	}
+	w, err := issued.Create(s.Log, issued.Head{Threads: h.Threads, Begin: 1000, End: 1 << 40, Hz: 1e9, Nanos: 1 << 40, Program: h.Sum})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, th := range threads {
+		if err := w.Thread(cabi.ProgResultThread{}); err != nil {
+			t.Fatal(err)
+		}
+		last, exit := uint64(0), false
+		for op := th.First; op < th.First+th.Count; op++ {
+			a, known := at[op]
+			if known {
+				last = max(last, a.Begin+1000)
+			}
+			if op == th.First { // it begins
+				w.Add(cabi.ProgLog{Begin: last, End: last, Op: op})
+			}
+			if ops[op].Code == cabi.OpCPU || exit {
+				continue
+			}
+			exit = ops[op].Code == cabi.OpExit
+			end := max(last, a.End+1000)
+			w.Add(cabi.ProgLog{Begin: last, End: end, Op: op, Result: ops[op].Want})
+			last = end
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
