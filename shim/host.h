@@ -66,7 +66,8 @@ struct record {
 struct decoder {
 	const u8 *b;
 	u64 p, from /* the record's first byte */, end, now, last_pc, generation;
-	u32 bad, lost_path, keys_end, pad;
+	u32 bad, lost_path, keys_end;
+	u32 stacks; /* defined */
 	struct host_key *key; /* PROPHET_KeySlots of them */
 	struct room path; /* the last one */
 	u64 path_len;

@@ -136,6 +136,7 @@ static HOST void forget(struct decoder *d)
 	d->last_pc = 0;
 	d->path_len = 0;
 	d->lost_path = 0;
+	d->stacks = 0;
 }
 
 HOST void host_decode(struct decoder *d, const u8 *payload, u64 n, u64 base)
@@ -296,6 +297,22 @@ static const char layout[PROPHET_TagLimit][12] = {
 #undef TAG
 };
 
+/* Stacks are numbered as they are defined, and named after that. */
+static HOST int stacks(struct decoder *d, const struct record *r)
+{
+	u64 p = 0, v;
+	u32 n;
+	if (r->tag != PROPHET_TagFrames)
+		return r->num[0] < d->stacks ? 1 : fail(d, "a stack is named that its chunk does not define");
+	if (r->num[0] != d->stacks)
+		return fail(d, "a stack is defined where another is next");
+	for (n = 0; p < r->text[0].n; n++)
+		if (n == PROPHET_FramesMax || !tail_v(&r->text[0], &p, &v))
+			return fail(d, "a stack does not parse");
+	d->stacks++;
+	return 1;
+}
+
 static HOST int control(struct decoder *d, struct record *r, u64 tag)
 {
 	const char *c;
@@ -332,7 +349,9 @@ static HOST int control(struct decoder *d, struct record *r, u64 tag)
 	r->begin = r->end = d->now;
 	if (tag == PROPHET_TagSignal || tag == PROPHET_TagSigRet)
 		forget(d);
-	return over(d) ? fail(d, 0) : 1;
+	if (over(d))
+		return fail(d, 0);
+	return tag == PROPHET_TagFrames || tag == PROPHET_TagStack || tag == PROPHET_TagSample ? stacks(d, r) : 1;
 }
 
 HOST int host_record(struct decoder *d, struct record *r)
