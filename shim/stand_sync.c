@@ -16,18 +16,35 @@ static u64 entry_away(const void *object, const struct expect *x)
 	return x->seq - 1 - seq;
 }
 
-/* Whether it is another object than the trace's, where that is to be learnt from: a place there is none here. */
-static int another(struct thr *t, const struct expect *x, u64 name, u64 id)
+#define ANOTHER_LOOKS 100 /* of a millisecond: it may be about to be named anew */
+
+/* Whether it is another object than the trace's: a place there is none here. */
+static int another(struct thr *t, const struct expect *x, u64 name, u64 (*named)(const void *), const void *object)
 {
-	if (likely(!(shim_index->flags & PROPHET_ReplayLearn) || !id || id == name))
-		return 0;
-	shim_re_differs(t, x, PROPHET_DiffersObject, x->call, name, id, "");
-	return 1;
+	u64 id = named(object);
+	u32 looks = 0;
+	while (unlikely(id && id != name)) {
+		struct timespec ts = {0, 1000000};
+		if (shim_index->flags & PROPHET_ReplayLearn || ++looks > ANOTHER_LOOKS) {
+			shim_re_differs(t, x, PROPHET_DiffersObject, x->call, name, id, "");
+			return 1;
+		}
+		if (shim_re_detached())
+			return 0;
+		shim_re_nap(t, name, x->seq, 1, &ts);
+		id = named(object);
+	}
+	return 0;
+}
+
+static u64 entry_name(const void *object)
+{
+	return ((const struct object_entry *)object)->id;
 }
 
 static void entry_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_fn ready, const struct object_entry *o)
 {
-	if (!another(t, x, name, o->id))
+	if (!another(t, x, name, entry_name, o))
 		shim_turn(t, x, name, place, ready, o);
 }
 
@@ -91,11 +108,17 @@ static u64 mutex_away(const void *object, const struct expect *x)
 	return away;
 }
 
+static u64 mutex_name(const void *object)
+{
+	pthread_mutex_t *m = (pthread_mutex_t *)(u64)object;
+	return (mutex_words(m)->seq ^ mutex_mark(m)) >> 48 ? 0 : mutex_words(m)->id;
+}
+
 static void mutex_turn(struct thr *t, const struct expect *x, pthread_mutex_t *m, u64 name)
 {
 	if (m->__data.__kind & MUTEX_ROBUST)
 		entry_turn(t, x, name, x->seq, entry_away, shim_object(t, PROPHET_ObjMutex, m));
-	else if (!another(t, x, name, (mutex_words(m)->seq ^ mutex_mark(m)) >> 48 ? 0 : mutex_words(m)->id))
+	else if (!another(t, x, name, mutex_name, m))
 		shim_turn(t, x, name, x->seq, mutex_away, m);
 }
 

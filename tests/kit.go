@@ -163,3 +163,29 @@ func clip(s string) string {
 	}
 	return s
 }
+
+// lateness watches by how much the machine is late with what is asked of it, until it is asked: a bound on time that a
+// program must keep is a bound on what remains of the time without that.
+func lateness() func() time.Duration {
+	stop, late := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		const nap = 2 * time.Millisecond
+		var sum time.Duration
+		for {
+			began := time.Now()
+			select {
+			case <-stop:
+				late <- sum
+				return
+			case <-time.After(nap):
+			}
+			if d := time.Since(began) - nap; d > time.Millisecond { // a quiet machine is not as late
+				sum += d
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(stop)
+		return <-late
+	}
+}

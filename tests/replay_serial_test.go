@@ -93,6 +93,31 @@ func TestSerialOpenMPI(t *testing.T) {
 
 var transports = []string{"tcp", "vader"}
 
+// Writers of a database with a write-ahead log, whose index is memory that they share: under --serial all is exact; plainly
+// the report says what it was.
+func TestSerialWAL(t *testing.T) {
+	t.Parallel()
+	need(t, "sqlite3")
+	dir, build := t.TempDir(), filepath.Dir(built(t, "prophet"))
+	script := []string{"sh", "-c", `sqlite3 w.db "pragma journal_mode=wal; create table t(a, b)"
+		for i in 1 2 3; do (for j in 1 2 3 4; do sqlite3 w.db ".timeout 60000" "insert into t values($i, $j)"; done) & done; wait
+		sqlite3 w.db "select count(*), sum(a * b) from t"`}
+	serially(t, 3, dir, build, nil, script)
+	for range 3 {
+		trace := filepath.Join(t.TempDir(), "plain.prophet")
+		cmd := exec.Command(filepath.Join(build, "prophet"), append([]string{"record", "-q", "-o", trace, "--"}, script...)...)
+		cmd.Dir = t.TempDir()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("the recorded run: %v: %s", err, clip(string(out)))
+		}
+		again := exec.Command(filepath.Join(build, "replayd"), "--trace", trace)
+		out, err := again.CombinedOutput()
+		if said := string(out); !strings.Contains(said, "replayd: identical: ") && (again.ProcessState.ExitCode() != 125 || !strings.Contains(said, "processes of the run share memory (mmap")) {
+			t.Errorf("it ended with %v: %s", err, said)
+		}
+	}
+}
+
 // A server whose processes share memory and signal one another, with its clients, from its start to its end.
 func TestSerialPostgres(t *testing.T) {
 	t.Parallel()
