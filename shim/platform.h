@@ -115,7 +115,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 /* A function NAME that is vfork, but that the parent gets what AFTER(the kernel's answer) returns. */
 #define SHIM_VFORK_THEN(NAME, AFTER)                                                                            \
 	__asm__(".text\n.hidden " #NAME "\n.globl " #NAME "\n.type " #NAME ", @function\n" #NAME ":\nendbr64\n" \
-		"popq %rdi\nmovl $58, %eax\nsyscall\npushq %rdi\n"                                             \
+		"popq %rdi\nmovl $58, %eax\nsyscall\npushq %rdi\n"                                              \
 		"movq %rax, %rdi\njmp " #AFTER "\n.size " #NAME ", .-" #NAME "\n");
 
 #define SHIM_STAMPS 1 /* stamps.c knows the instructions */
