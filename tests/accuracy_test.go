@@ -111,3 +111,29 @@ func (w *watcher) Write(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// A prediction tries the program at home where it was recorded, wherever it is asked for; one that ends otherwise there is no
+// measure of anything.
+func TestPredictTried(t *testing.T) {
+	dir := ""
+	rec := Cmd{Argv: []string{"sh", "-c", "test -f here && sleep 0.2"}, Setup: func(d string) error {
+		dir = d
+		return os.WriteFile(filepath.Join(d, "here"), nil, 0o600)
+	}}.Recorded(t)
+	predict := func() (string, error) {
+		cmd := exec.Command(built(t, "prophet"), "predict", rec.Trace, "--target", "local", "-n", "1", "--home-runs", "1", "--what-if", "0", "--force")
+		cmd.Dir = "/"
+		cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+built(t, "replayd"))
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := predict(); strings.Contains(out, "ended with status") || !strings.Contains(out, "home       2") && err != nil && !strings.Contains(out, "refused") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := os.Remove(filepath.Join(dir, "here")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := predict(); err == nil || !strings.Contains(out, "it ended with status 1, and with 0 when it was recorded") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

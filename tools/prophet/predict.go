@@ -245,7 +245,7 @@ func (p *predictor) program1(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, replayd, append([]string{"inside", abs, "--", self, stopwatchName, first.Exe}, first.Args...)...)
+	cmd := exec.CommandContext(ctx, replayd, append([]string{"inside", abs, "--", self, stopwatchName, first.Cwd, first.Exe}, first.Args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	var said strings.Builder
@@ -254,9 +254,12 @@ func (p *predictor) program1(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("running the program at home: %w: %s (--home-runs 0 predicts without trying it)", err, trace.Clean(strings.TrimSpace(said.String())))
 	}
-	var ns, cpu int64
-	if _, err := fmt.Sscan(string(out), &ns, &cpu); err != nil || ns <= 0 || cpu < 0 {
+	var ns, cpu, status int64
+	if _, err := fmt.Sscan(string(out), &ns, &cpu, &status); err != nil || ns <= 0 || cpu < 0 {
 		return 0, fmt.Errorf("running the program at home: it is not said how long it took: %.80q", out)
+	}
+	if e := p.trace.Meta.Ended; e != nil && (e.How == "exit" || e.How == "quick") && status != e.Status {
+		return 0, fmt.Errorf("running the program at home: it ended with status %d, and with %d when it was recorded: what it needs is not there as it was (--home-runs 0 predicts without trying it)", status, e.Status)
 	}
 	p.home.CPU = append(p.home.CPU, float64(cpu)/1e9)
 	return float64(ns) / 1e9, nil
@@ -264,18 +267,18 @@ func (p *predictor) program1(ctx context.Context) (float64, error) {
 
 const stopwatchName = "stopwatch"
 
-// stopwatchCmd runs a program and says how long it took, and how much CPU time with its children. It is what runs inside of the surroundings of a trace, so that making
+// stopwatchCmd runs a program and says how long it took, how much CPU time with its children, and its status. It is what runs inside of the surroundings of a trace, so that making
 // those is not counted.
 func stopwatchCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:                stopwatchName + " EXE ARGS...",
+		Use:                stopwatchName + " DIR EXE ARGS...",
 		Hidden:             true,
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, a []string) error {
-			if len(a) < 2 {
-				return usage("a program and its arguments")
+			if len(a) < 3 {
+				return usage("a directory, a program and its arguments")
 			}
-			cmd := &exec.Cmd{Path: a[0], Args: a[1:]}
+			cmd := &exec.Cmd{Dir: a[0], Path: a[1], Args: a[2:]}
 			begin := time.Now()
 			err := cmd.Run()
 			took := time.Since(begin)
@@ -283,7 +286,7 @@ func stopwatchCmd() *cobra.Command {
 			if err != nil && !errors.As(err, &exit) {
 				return err
 			}
-			fmt.Println(took.Nanoseconds(), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Nanoseconds())
+			fmt.Println(took.Nanoseconds(), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Nanoseconds(), cmd.ProcessState.ExitCode())
 			return nil
 		},
 	}
