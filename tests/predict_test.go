@@ -302,7 +302,7 @@ func TestPredict(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if p.Predicted < 0.39 || p.Predicted > 2 || p.Low > p.Predicted || p.High < p.Predicted || p.Home < 0.39 || p.Rounds != 1 || p.Proven {
+	if p.Predicted < 0.39 || p.Predicted > 2 || p.Low > p.Predicted || p.High < p.Predicted || p.Home < 0.39 || p.Rounds != 1 || !p.Proven {
 		t.Errorf("%+v", p)
 	}
 	for _, bad := range [][]string{nil, {"--target", "nowhere"}, {"--target", "local", "-n", "0"}} {
@@ -410,5 +410,33 @@ func TestIssueAlike(t *testing.T) {
 		if len(all) != 2 || len(all[0]) < 3 || !maps.Equal(all[0], all[1]) {
 			t.Errorf("%v: mutexes by process: %v", how, by)
 		}
+	}
+}
+
+// The path of a barrier among 16 threads and of a pipeline is proven, on one processor and on all, in at most three rounds.
+func TestPredictProven(t *testing.T) {
+	visited := 0
+	for _, x := range [][]string{{"barrier", "16", "200"}, {"pipeline", "16", "100"}} {
+		path := recordedProgram(t, x[0], x[1:]...)
+		for _, to := range []string{"local,cpus=1", "local"} {
+			visited++
+			var out, said bytes.Buffer
+			cmd := exec.Command(built(t, "prophet"), "predict", path, "--target", to, "-n", "1", "--home-runs", "0", "--what-if", "0", "--json")
+			cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+built(t, "replayd"))
+			cmd.Stdout, cmd.Stderr = &out, &said
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("%v: %s", err, said.String())
+			}
+			p, err := report.ReadPrediction(&out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !p.Proven || p.Rounds < 1 || p.Rounds > 3 {
+				t.Errorf("%s on %s: proven %v in %d rounds", x[0], to, p.Proven, p.Rounds)
+			}
+		}
+	}
+	if visited != 4 {
+		t.Errorf("%d predictions", visited)
 	}
 }

@@ -57,12 +57,11 @@ type joiner struct {
 
 // stem is what is known of a thread's first part.
 type stem struct {
-	end     uint64 // ticks, of its last event
-	cpu     uint64 // ns of CPU time that it had used by then, as far as that was recorded
-	data    uint64 // data chunks
-	chunks  uint64
-	shift   uint64 // of CPU times of the later part
-	sampled bool
+	end    uint64 // ticks, of its last event
+	cpu    uint64 // ns of CPU time that it had used by then, as far as that was recorded
+	data   uint64 // data chunks
+	chunks uint64
+	shift  uint64 // of CPU times of the later part
 }
 
 func (j *joiner) join() error {
@@ -110,48 +109,60 @@ func (j *joiner) join() error {
 	return trace.WriteMeta(j.dir, &m)
 }
 
-// look reads a thread's first part.
+// look reads a thread's first part, and on to the next reading of its CPU time: of what the thread had used at the cut its share of
+// the time between calls tells, as it may have waited for a processor.
 func (j *joiner) look(th *trace.Thread, events uint64) error {
 	s := &stem{}
 	j.threads[th.UID] = s
-	var calls, begun uint64
+	var gap, before uint64 // ticks between calls since the last reading; those of them before the cut
+	last := th.First
+	past := func(to uint64) {
+		gap += to - min(to, last)
+		last = max(last, to)
+	}
 	it := j.first.Iter(th)
 	var r trace.Record
 	for n := uint64(0); ; {
 		err := it.Next(&r)
 		if err == io.EOF {
+			s.cpu += ns(j.first, before)
 			break
 		}
 		if err != nil {
 			return err
 		}
-		if r.Tag == trace.TagEvent {
-			if n++; n > events {
-				if j.cut.Inside[th.UID] { // it ran up to there
-					s.cpu += ns(j.first, r.Begin-min(r.Begin, s.end))
-				}
-				break
-			}
-			calls += r.End - r.Begin
-			s.end = r.End
-			j.touches(th, &r)
-		}
 		switch r.Tag {
-		case cabi.TagCPU:
-			if n < events {
-				s.cpu, begun, calls, s.sampled = r.Nums[0], r.Begin, 0, true
+		case trace.TagEvent:
+			n++
+			past(r.Begin)
+			last = max(last, r.End)
+			if n <= events {
+				s.end = r.End
+				j.touches(th, &r)
 			}
+			if n <= events || n == events+1 && j.cut.Inside[th.UID] { // it ran up to there
+				before = gap
+			}
+		case cabi.TagCPU:
+			past(r.Begin)
+			if n < events {
+				s.cpu, gap, before = r.Nums[0], 0, 0
+				continue
+			}
+			if gap > 0 {
+				s.cpu += uint64(float64(r.Nums[0]-min(r.Nums[0], s.cpu)) * float64(before) / float64(gap))
+			}
+			j.at = max(j.at, s.end)
+			return nil
 		case cabi.TagBigData:
-			s.data = max(s.data, r.Nums[0]+1)
+			if n <= events {
+				s.data = max(s.data, r.Nums[0]+1)
+			}
 		case cabi.TagKept:
-			j.before[string(r.Text[0])] = true
+			if n < events {
+				j.before[string(r.Text[0])] = true
+			}
 		}
-	}
-	if begun == 0 {
-		begun = th.First
-	}
-	if ran := s.end - min(s.end, begun); ran > calls {
-		s.cpu += ns(j.first, ran-calls)
 	}
 	j.at = max(j.at, s.end)
 	return nil

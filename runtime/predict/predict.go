@@ -77,6 +77,14 @@ func Cover(cpuSeen, cpu uint64) error {
 	return nil
 }
 
+// Unproven is which share of what was issued lies behind the first event that the program did not ask for.
+func Unproven(identical, events uint64) float64 {
+	if events == 0 {
+		return 1
+	}
+	return 1 - float64(min(identical, events))/float64(events)
+}
+
 // Median of a list; 0 of none.
 func Median(v []float64) float64 { return Quantile(v, 0.5) }
 

@@ -42,6 +42,8 @@ type forecast struct {
 	Forced   uint64    `json:"forced_waits"`
 	Unlearnt int       `json:"unlearnt_loops"`
 	Outside  float64   `json:"outside_seconds"`
+	Unproven float64   `json:"unproven_share"` // of the issued events, those from where the program did another thing
+	List     []round   `json:"each_round,omitempty"`
 	// What `replayd issue` is given beside the compiled trace (--keep), and what was tried at home: for who measures on.
 	Args  []string     `json:"issue_args"`
 	Tried predict.Home `json:"tried_at_home"`
@@ -53,6 +55,8 @@ type predictor struct {
 	keep                string
 	issues, homeRuns    int
 	whatIfs             int
+	rounds              int
+	targets             int // that have been asked
 	split               *split
 	force               bool
 	trace               *trace.Trace
@@ -80,7 +84,10 @@ Before that the program itself is run at home, where files are as they were befo
 writes stays, in turn with issues at home. Where those do not take what the program takes, the prediction is refused.
 
 What is predicted is one path: threads take turns as they come on the target, wait loops and work queues included, and
-results that home saw are followed as home followed them. It is not validated by a re-execution under the target's order.` + predictJSON,
+results that home saw are followed as home followed them. Whether the program would take that path is then tried: it is executed at home
+in the order of one of the issues. Where it asks for the very events that were issued the path is proven: that one, of
+that issue, and no other. Where it does not, what it does is learnt, and issued in the next round. Where no round is proven the path is the recorded one, and
+it is said which share of its events comes from where the program did another thing.` + predictJSON,
 		Example: "  prophet predict app.prophet --target local,cpus=1\n  prophet predict app.prophet --target ssh://me@host --target local,dir=/mnt/disk --json",
 		Args:    args(1, "a trace"),
 	}
@@ -88,6 +95,7 @@ results that home saw are followed as home followed them. It is not validated by
 	c.Flags().IntVarP(&p.issues, "issues", "n", 10, "how often the demand is issued")
 	c.Flags().IntVar(&p.homeRuns, "home-runs", 3, "how often the program and an issue are tried at home; 0: they are not")
 	c.Flags().IntVar(&p.whatIfs, "what-if", 3, "how often each change of a resource is issued; 0: what it could bring is taken from the critical path")
+	c.Flags().IntVar(&p.rounds, "rounds", 3, "in how many rounds at most a path is to be proven; 0: none is")
 	c.Flags().BoolVar(&p.force, "force", false, "predict even where it would be refused")
 	c.Flags().StringVar(&p.keep, "keep", "", "keep the compiled trace that was issued last in this `file`, for replayd issue --program")
 	c.Flags().StringVar(&mix, "mix", "", "what kinds of work the program does, as integer=2,float=1 (see prophet calibrate)")
@@ -96,8 +104,8 @@ results that home saw are followed as home followed them. It is not validated by
 		if len(targets) == 0 {
 			return usage("which target? --target, one of\n%s", target.Forms)
 		}
-		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 || p.whatIfs < 0 || p.whatIfs > 1000 {
-			return usage("--issues wants 1 to 1000, --home-runs and --what-if 0 to 1000")
+		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 || p.whatIfs < 0 || p.whatIfs > 1000 || p.rounds < 0 || p.rounds > 1000 {
+			return usage("--issues wants 1 to 1000, --home-runs, --what-if and --rounds 0 to 1000")
 		}
 		if p.keep != "" && len(targets) > 1 {
 			return usage("--keep is of one target")
@@ -375,14 +383,24 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 		at.factor *= f
 	}
 	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: p.homeRuns, Unlearnt: p.info.Unlearnt}
-	var seconds []float64
-	for n := range p.issues {
-		r, err := at.issue(ctx, "program")
+	p.targets++
+	proof, err := p.prove(ctx, at, p.targets)
+	if err != nil {
+		return nil, err
+	}
+	if err := at.put(ctx, proof.name, proof.program); err != nil {
+		return nil, err
+	}
+	seconds := proof.seconds
+	for n := len(seconds); n < p.issues; n++ {
+		r, err := at.issue(ctx, proof.name)
 		if errors.Is(err, target.ErrLost) && ctx.Err() == nil {
 			// Once more, from where it was: what was measured before counts.
 			at.Close()
 			if err = at.open(ctx, s); err == nil {
-				r, err = at.issue(ctx, "program")
+				if err = at.put(ctx, proof.name, proof.program); err == nil {
+					r, err = at.issue(ctx, proof.name)
+				}
 			}
 		}
 		if err != nil {
@@ -392,7 +410,11 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 		f.Other, f.Unknown, f.Forced, f.Outside = r.Other, r.Unknown, r.Forced, float64(r.Outside)/1e9
 		bar.Set(int64(n+1), int64(p.issues))
 	}
-	f.Target, f.Rounds, f.Args, f.Tried = s.Text, 1, at.args(), p.home
+	f.Target, f.Args, f.Tried = s.Text, at.args(), p.home
+	proof.tell(f)
+	if proof.program != p.program {
+		f.Notes = append(f.Notes, "where the time goes, and what would change it, is of the path that home recorded; the time is of the one that was learnt")
+	}
 	f.Predicted, f.Seconds = predict.Median(seconds), seconds
 	f.Low, f.High = predict.Interval(seconds, &p.home)
 	f.Home, f.Noise = p.info.Home.Seconds(), p.home.Noise()

@@ -89,7 +89,13 @@ func (p *predictor) say(w io.Writer, list []*forecast) {
 	if p.info.Unlearnt > 0 {
 		line("loops", "of %s only home's order is known", plural(p.info.Unlearnt, "wait loop"))
 	}
-	line("proven", "no: not validated by a re-execution")
+	for _, f := range list {
+		head := "proven"
+		if len(list) > 1 {
+			head = "proven on " + trace.Clean(f.Target)
+		}
+		line(head, "%s", f.provenText())
+	}
 	for _, f := range list {
 		f.sayWhere(w, st)
 	}

@@ -43,13 +43,16 @@ type split struct {
 // homeFile is where the compiler says when the recorded run was where.
 func (p *predictor) homeFile() string { return filepath.Join(p.work, "home") }
 
+// mapFile is where it says which events of the trace each operation stands for.
+func (p *predictor) mapFile() string { return filepath.Join(p.work, "map") }
+
 // compile makes the program of a trace, and what is needed to say where the recorded run's time went.
 func (p *predictor) compile() (err error) {
 	f, err := os.OpenFile(p.homeFile(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	p.info, err = demand.Compile(p.trace, demand.Options{Record: demand.RecordCost, Home: f}, p.program)
+	p.info, err = demand.Compile(p.trace, demand.Options{Record: demand.RecordCost, Home: f, Map: p.mapFile()}, p.program)
 	p.split = nil
 	return errors.Join(err, f.Close())
 }
