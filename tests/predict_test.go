@@ -305,6 +305,11 @@ func TestPredict(t *testing.T) {
 	if p.Predicted < 0.39 || p.Predicted > 2 || p.Low > p.Predicted || p.High < p.Predicted || p.Home < 0.39 || p.Rounds != 1 || !p.Proven {
 		t.Errorf("%+v", p)
 	}
+	// Of each of several targets is known where the time goes.
+	out, said, err = predict("--target", "local", "--target", "local,cpus=1", "-n", "1", "--home-runs", "0", "--what-if", "0", "--force", "--json")
+	if n := strings.Count(out, `"breakdown"`); err != nil || n != 2 || strings.Contains(out, "is not known") {
+		t.Errorf("%d of 2 targets with a breakdown: %v: %s\n%s", n, err, said, out)
+	}
 	for _, bad := range [][]string{nil, {"--target", "nowhere"}, {"--target", "local", "-n", "0"}} {
 		if _, said, err := predict(bad...); err == nil || !strings.Contains(fmt.Sprint(err), "exit status 2") || said == "" {
 			t.Errorf("%v: %v: %s", bad, err, said)

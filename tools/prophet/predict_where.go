@@ -142,7 +142,7 @@ func (p *predictor) breakDown(ctx context.Context, at *issuer, f *forecast, seco
 // logged issues with a log, and keeps the one that took most nearly what all took.
 func (p *predictor) logged(ctx context.Context, at *issuer, usual float64, path string) (float64, error) {
 	best := math.Inf(1)
-	for n := range logTries {
+	for range logTries {
 		r, err := at.issue(ctx, "program", "--log", "log")
 		if err != nil {
 			return 0, err
@@ -150,10 +150,9 @@ func (p *predictor) logged(ctx context.Context, at *issuer, usual float64, path 
 		if math.Abs(r.Seconds-usual) >= math.Abs(best-usual) {
 			continue
 		}
-		if best = r.Seconds; n > 0 {
-			if err := os.Remove(path); err != nil {
-				return 0, err
-			}
+		best = r.Seconds
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of another target, or a turn before
+			return 0, err
 		}
 		if err := at.Get(ctx, "log", path, issued.LogMax); err != nil {
 			return 0, err
