@@ -26,7 +26,9 @@ const predictJSON = `
   noise                     how far two rounds of the program lie apart at home, and home_issue_error how far issues
                             are from the program there, as shares
   rounds proven             how often home and target took turns, and whether a re-execution proved the path
-  unproven_share each_round of the issued events, those from where the program did another thing; what each round came to
+  unproven_share            of the issued events, those from where the program did another thing
+  each_round                {round, issue_seconds, events, identical, thread, event, call, what, events_learnt}: how many
+                            events were issued and asked for, where the program differed, and how long what was learnt is
   breakdown                 {thread, class, home_seconds, target_seconds}: all threads' time. Classes are cpu, ready
                             (no core was free), disk, locks, waits (for other threads), pipes (and connections), sleep
                             and outside (of the run). Home is the recorded run, of home_recorded_seconds; target an
