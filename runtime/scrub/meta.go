@@ -66,6 +66,9 @@ func (t *tokens) meta(m *trace.Meta) *trace.Meta {
 		out.Ended = &trace.Ended{How: one(e.How, "exit", "quick", "abort", "exec", "signal", "unknown"), Status: e.Status, Signal: signal(e.Signal),
 			TimedOut: e.TimedOut, At: e.At, Recovered: e.Recovered}
 	}
+	if i := m.Issued; i != nil { // Upto is for who re-executes it
+		out.Issued = &trace.Issued{Run: hex.EncodeToString(t.sum('r', []byte(i.Run))[:8]), Target: t.hostWhole(i.Target), Cut: i.Cut}
+	}
 	if m.Scrubbed != nil { // what was gone stays gone
 		all, _ := KindNames()
 		for _, s := range m.Scrubbed.Removed {

@@ -89,7 +89,11 @@ func fill(v reflect.Value) {
 		}
 	case reflect.Map:
 		m := reflect.MakeMap(v.Type())
-		m.SetMapIndex(reflect.ValueOf(secret), reflect.Zero(v.Type().Elem()))
+		key := reflect.New(v.Type().Key()).Elem()
+		if key.Kind() == reflect.String {
+			key.SetString(secret)
+		}
+		m.SetMapIndex(key, reflect.Zero(v.Type().Elem()))
 		v.Set(m)
 	case reflect.String:
 		v.SetString("/" + secret + "/" + secret + "=" + secret)
@@ -107,7 +111,7 @@ func TestMeta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Start == nil || got.Ended == nil || strings.Contains(string(out), secret[:16]) {
+	if got.Start == nil || got.Ended == nil || got.Issued == nil || strings.Contains(string(out), secret[:16]) {
 		t.Errorf("meta.json has it still: %s", out)
 	}
 }
