@@ -76,8 +76,6 @@ HIDDEN void *shim_vfork_before(void *pc, u32 call)
 		t->vfork = VFORK_BEGUN;
 		t->gate = 0;
 	}
-	if (unlikely(on && t && t->re))
-		shim_re_vforks(t);
 	return unlikely(shim_replays) ? (void *)shim_re_vfork : shim_real(call);
 }
 

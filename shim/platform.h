@@ -115,8 +115,8 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 /* A function NAME that is vfork, but that the parent gets what AFTER(the kernel's answer) returns. */
 #define SHIM_VFORK_THEN(NAME, AFTER)                                                                            \
 	__asm__(".text\n.hidden " #NAME "\n.globl " #NAME "\n.type " #NAME ", @function\n" #NAME ":\nendbr64\n" \
-		"popq %rdi\nmovl $58, %eax\nsyscall\npushq %rdi\n"                                              \
-		"movq %rax, %rdi\njmp " #AFTER "\n.size " #NAME ", .-" #NAME "\n");
+		"popq %rdi\nmovl $58, %eax\nsyscall\npushq %rdi\ntestl %eax, %eax\njz 1f\n"                     \
+		"movq %rax, %rdi\njmp " #AFTER "\n1:\nret\n.size " #NAME ", .-" #NAME "\n");
 
 #define SHIM_STAMPS 1 /* stamps.c knows the instructions */
 
@@ -226,7 +226,7 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 #define SHIM_VFORK_THEN(NAME, AFTER)                                                                             \
 	__asm__(".text\n.hidden " #NAME "\n.globl " #NAME "\n.type " #NAME ", %function\n" #NAME ":\nhint #34\n" \
 		"mov x0, #0x4111\nmov x1, xzr\nmov x2, xzr\nmov x3, xzr\nmov x4, xzr\nmov x8, #220\nsvc #0\n"    \
-		"b " #AFTER "\n.size " #NAME ", .-" #NAME "\n");
+		"cbz x0, 1f\nb " #AFTER "\n1:\nret\n.size " #NAME ", .-" #NAME "\n");
 
 #define SHIM_STAMPS 0
 

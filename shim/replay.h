@@ -38,7 +38,6 @@ struct re {
 	u32 whole, exiter; /* exiter: this thread has ended the process */
 	u32 handlers, busy; /* signals of the trace whose handlers have not returned. busy: a handler may have interrupted us */
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
-	u32 wants, rest; /* wants: the id of the child that is being vforked has been asked for */
 	u8 path[256];
 	u32 looked[RE_LOOKED]; /* by descriptor: how much had been taken from a channel when it was last seen ready (channel.c) */
 	struct expects ex;
@@ -77,7 +76,6 @@ HIDDEN void shim_re_last_thread(struct thr *t); /* it ends, by itself */
 HIDDEN void shim_re_ending(struct thr *t); /* its routine is over */
 HIDDEN void shim_re_exit(struct thr *t, u32 how, i64 status); /* the process ends, when all its threads are where they were */
 HIDDEN void shim_re_others(struct thr *t); /* the same wait alone */
-HIDDEN void shim_re_vforks(struct thr *t); /* before a vfork: asks for its child's id */
 HIDDEN long shim_re_vfork(void); /* vfork itself, */
 HIDDEN long shim_re_vforked(long pid); /* and what its parent is told */
 HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replaced; -1: it could not be, errno says why */

@@ -6,7 +6,6 @@
  */
 #include "family.h"
 #include "feed.h"
-#include "pids.h"
 #include "steps_proc.h"
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -52,25 +51,12 @@ FORK(fork)
 FORK(__fork)
 FORK(_Fork)
 
-void shim_re_vforks(struct thr *t)
-{
-	const struct expect *x = shim_expect(&t->re->ex);
-	t->re->wants = x->kind == EXPECT_FORK && shim_family_want((i64)x->f2);
-}
-
-/* In the child, which has its id now; and in the parent, when the child no longer needs its stack: what it is told. The
- * child's first record was who it is. */
+/* In the parent, when the child no longer needs its stack: what it is told. The child's first record was who it is. */
 HIDDEN long shim_re_vforked(long now)
 {
 	struct thr *t = shim_self.thr;
 	struct expect *x;
 	i64 was = 0;
-	if (t && t->re && t->re->wants) {
-		t->re->wants = 0;
-		shim_pid_done(now ? now : (i64)sys(SYS_getpid));
-	}
-	if (!now)
-		return 0;
 	if (now < 0) {
 		errno = (int)-now;
 		return -1;
