@@ -115,13 +115,14 @@ func TestBreakdownReady(t *testing.T) {
 	if ready := h.here.Path[breakdown.Ready]; ready < h.here.NS/4 {
 		t.Errorf("of %d ns %d are without a core, on the path", h.here.NS, ready)
 	}
-	// What they compute stays the same, however long they wait for it.
+	// What they compute stays the same, however long they wait for it. It is a little less than the 2 x 150 ms that they
+	// look for at their clocks: what recording cost is not demand.
 	var home, here uint64
 	for th := range h.home.Threads {
 		home += h.home.Threads[th][breakdown.CPU]
 		here += h.here.Threads[th][breakdown.CPU]
 	}
-	if home < 300e6 || here < home*3/4 || here > home*3/2 {
+	if home < 280e6 || here < home*3/4 || here > home*3/2 {
 		t.Errorf("%d ns are computed at home, %d here", home, here)
 	}
 }
