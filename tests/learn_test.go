@@ -101,7 +101,6 @@ func TestLearn(t *testing.T) {
 		calls        []string
 	}{
 		{"barrier", "", locks}, {"pipeline", "", locks},
-		{"sqlite", `sqlite3 db 'create table t(a)'; for i in 1 2 3; do (for k in 1 2 3; do sqlite3 db -cmd '.timeout 20000' 'insert into t values(1)'; done) & done; wait; sqlite3 db 'select count(*) from t'`, []string{"pwrite64", "fcntl64", "fdatasync", "fstat64"}},
 		{"xz", `seq 100000 >data; xz -T2 -1 --block-size=128KiB -k -c data | cksum`, locks},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -149,7 +148,7 @@ func TestLearn(t *testing.T) {
 			}
 		})
 	}
-	if visited != 4 {
+	if visited != 3 {
 		t.Errorf("%d programs", visited)
 	}
 }
