@@ -13,6 +13,7 @@
  * function that aligns its stack. Anything else loses the frame. Registers but the frame pointer are not followed.
  */
 #include "cfi.h"
+#include "modules.h"
 #include "wrap.h"
 #include <dlfcn.h>
 #include <link.h>

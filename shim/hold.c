@@ -6,6 +6,7 @@
  * on: it takes Slot.Parked back, then looks; the controller makes the word odd, then looks at Slot.Parked.
  */
 #include "replay.h"
+#include "modules.h"
 #include <linux/futex.h>
 
 static int at_break(const struct thr *t, const struct expect *x)

@@ -1,5 +1,6 @@
 /* See replay.h. */
 #include "family.h"
+#include "modules.h"
 #include "token.h"
 #include "zreplay.h"
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /* See ring.h. */
 #include "ring.h"
+#include "modules.h"
 #include "scrub.h"
 #include "replay.h"
 #include "run.h"

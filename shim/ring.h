@@ -163,7 +163,6 @@ HIDDEN void shim_gather(u8 *to, const struct iovec *v, u64 len);
 HIDDEN void shim_cpu(struct thr *t);
 HIDDEN int shim_cpu_due(struct thr *t, u64 now); /* after a long gap or call: a sample, when the last one is old */
 HIDDEN void shim_predict_nothing(struct thr *t);
-HIDDEN int shim_module_of(struct thr *t, u64 pc); /* thread.c: a key is defined for this pc; 1: modules were looked for */
 extern u64 shim_gap HIDDEN; /* ticks: a longer gap or call is worth asking the kernel for CPU time */
 
 /* Prefix varints (cabi/events.go); 8 bytes are stored whatever the length: rings have room behind every record. */

@@ -14,6 +14,7 @@
  */
 #include "stack.h"
 #include "cfi.h"
+#include "modules.h"
 #include "thread.h"
 #include <time.h>
 

@@ -118,7 +118,7 @@ static inline void shim_input_usage(struct ev *e, int ok, const struct rusage *u
 	e->inlen = (u32)(p - e->inbuf);
 }
 
-HIDDEN void shim_post_unloaded(struct ev *e); /* thread.c */
+HIDDEN void shim_post_unloaded(struct ev *e); /* modules.c */
 
 /* The program uses the signal of stack_cpu.c. */
 HIDDEN void shim_pre_sigprof_set(struct ev *e, const sigset_t *set);

@@ -13,14 +13,6 @@ HIDDEN struct thr *shim_thread_new(struct thr *parent); /* for a thread about to
 HIDDEN void shim_thread_begin(struct thr *t); /* on the new thread */
 HIDDEN void shim_thread_ending(struct thr *t); /* its routine is over; destructors may still run; shim_reap writes its ring */
 HIDDEN void shim_thread_again(struct thr *t); /* its stream begins here, with who it is: a re-execution has become a recording */
-HIDDEN void shim_modules_again(void); /* none has been written down */
-#define MODULES_MAX 512
-HIDDEN u32 shim_module_at(u64 pc); /* its number, below MODULES_MAX; ~0: it lies in none that is known */
-HIDDEN int shim_module_known(u64 pc); /* the trace has the module that it lies in */
-HIDDEN u64 shim_module_pc(u64 pc); /* as it is in the trace: with its module's generation */
-#define SHIM_NOWHERE 0xfff /* the generation of a pc where a module was, when nobody knows what is there now */
-extern u32 shim_unloads HIDDEN; /* how often modules were found to be gone */
-HIDDEN int shim_module_frames(u64 pc, u64 *low, u64 *high, u64 *frames); /* where that is, and its table of frames; 0: it has none */
 HIDDEN void shim_thread_drop(struct thr *t); /* it never came to be */
 HIDDEN void shim_reap(void); /* take back what ended threads had */
 HIDDEN void shim_forked(void); /* in a forked child, before anything else */
