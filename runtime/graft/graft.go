@@ -15,7 +15,6 @@ import (
 	"math/bits"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -352,33 +351,13 @@ func (j *joiner) stamp(x uint64) uint64 {
 
 // kept copies the files as they were before the run.
 func (j *joiner) kept() error {
-	var made *os.File
 	done := map[string]bool{}
 	var failed error
 	for _, t := range []*trace.Trace{j.first, j.rest} {
 		mine := map[string]bool{}
-		err := t.Kept(func(err error) { failed = cmp.Or(failed, err) }, func(name string, off int64, piece []byte) error {
-			if done[name] {
-				return nil
-			}
-			mine[name] = true
-			to := filepath.Join(j.dir, "kept", name)
-			if made == nil || made.Name() != to {
-				if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-					return err
-				}
-				if made != nil {
-					if err := made.Close(); err != nil {
-						return err
-					}
-				}
-				var err error
-				if made, err = os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o600); err != nil {
-					return err
-				}
-			}
-			_, err := made.WriteAt(piece, off)
-			return err
+		err := t.CopyKept(j.dir, func(err error) { failed = cmp.Or(failed, err) }, func(name string, _ int64, _ []byte) bool {
+			mine[name] = !done[name]
+			return mine[name]
 		})
 		if err != nil {
 			return err
@@ -386,9 +365,6 @@ func (j *joiner) kept() error {
 		for name := range mine {
 			done[name] = true
 		}
-	}
-	if made != nil {
-		return errors.Join(failed, made.Close())
 	}
 	return failed
 }

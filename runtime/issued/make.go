@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"prophet/cabi"
 	"prophet/runtime/demand"
@@ -87,7 +86,8 @@ func Make(s Source, out string) (res *Result, err error) {
 	if err := m.write(dir); err != nil {
 		return nil, err
 	}
-	if err := copyKept(s.Trace, dir); err != nil {
+	var damage []error
+	if err := errors.Join(s.Trace.CopyKept(dir, func(e error) { damage = append(damage, e) }, nil), errors.Join(damage...)); err != nil {
 		return nil, err
 	}
 	if err := m.finish(dir); err != nil {
@@ -572,33 +572,4 @@ func (m *maker) meta() *trace.Meta {
 		meta.Ended = &ended
 	}
 	return &meta
-}
-
-// copyKept takes over what files held before the run.
-func copyKept(t *trace.Trace, dir string) error {
-	var made *os.File
-	var damage []error
-	err := t.Kept(func(e error) { damage = append(damage, e) }, func(name string, off int64, piece []byte) error {
-		path := filepath.Join(dir, "kept", name)
-		if made == nil || made.Name() != path {
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				return err
-			}
-			if made != nil {
-				if err := made.Close(); err != nil {
-					return err
-				}
-			}
-			var err error
-			if made, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600); err != nil {
-				return err
-			}
-		}
-		_, err := made.WriteAt(piece, off)
-		return err
-	})
-	if made != nil {
-		err = errors.Join(err, made.Close())
-	}
-	return errors.Join(append(slices.Clip(damage), err)...)
 }

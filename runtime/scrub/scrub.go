@@ -13,7 +13,6 @@ package scrub
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -297,41 +296,18 @@ func (s *scrubber) object(r *trace.Record) bool {
 
 // kept copies the files as they were before the run, if inputs stay.
 func (s *scrubber) kept(dir string, res *Result) error {
-	var made *os.File
-	defer func() {
-		if made != nil {
-			made.Close()
-		}
-	}()
 	bad := func(err error) {
 		res.Damage = append(res.Damage, err)
 		res.Damaged++
 	}
-	return s.t.Kept(bad, func(name string, off int64, piece []byte) error {
+	return s.t.CopyKept(dir, bad, func(name string, off int64, piece []byte) bool {
 		stays := s.keep.all[Inputs]
 		if off == 0 {
 			s.count(Inputs, stays)
 		}
 		if !stays {
 			s.counts[Inputs].Bytes += uint64(len(piece))
-			return nil
 		}
-		path := filepath.Join(dir, "kept", name)
-		if made == nil || made.Name() != path {
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				return err
-			}
-			if made != nil {
-				if err := made.Close(); err != nil {
-					return err
-				}
-			}
-			var err error
-			if made, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600); err != nil {
-				return fmt.Errorf("keep %s: %w", name, err)
-			}
-		}
-		_, err := made.WriteAt(piece, off)
-		return err
+		return stays
 	})
 }

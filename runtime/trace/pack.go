@@ -368,6 +368,39 @@ func (t *Trace) Kept(bad func(error), fn func(name string, off int64, piece []by
 	return err
 }
 
+// CopyKept writes what Kept tells, piece by piece, into the trace directory dir: all that want agrees to; nil agrees to everything.
+func (t *Trace) CopyKept(dir string, bad func(error), want func(name string, off int64, piece []byte) bool) error {
+	dir = filepath.Join(dir, "kept")
+	var f *os.File
+	err := t.Kept(bad, func(name string, off int64, piece []byte) error {
+		if want != nil && !want(name, off, piece) {
+			return nil
+		}
+		path := filepath.Join(dir, name)
+		if f == nil || f.Name() != path {
+			if f != nil {
+				if err := f.Close(); err != nil {
+					return err
+				}
+			}
+			err := os.MkdirAll(dir, 0o700)
+			if err == nil {
+				f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+			}
+			if err != nil {
+				f = nil
+				return err
+			}
+		}
+		_, err := f.WriteAt(piece, off)
+		return err
+	})
+	if f != nil {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
 // KeptName reports whether name is one of a kept file: <dev>-<ino> in hex.
 func KeptName(name string) bool {
 	dev, ino, ok := strings.Cut(name, "-")

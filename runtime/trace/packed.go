@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
@@ -523,21 +522,8 @@ func (t *Trace) Unpack(dir string, bad func(error), prog Progress) error {
 	if err := put(t.control); err != nil {
 		return err
 	}
-	if p, ok := t.src.(*packedSource); ok {
-		err := p.kept(bad, func(name string, off int64, piece []byte) error {
-			if err := os.MkdirAll(filepath.Join(dir, "kept"), 0o700); err != nil {
-				return err
-			}
-			f, err := os.OpenFile(filepath.Join(dir, "kept", name), os.O_WRONLY|os.O_CREATE, 0o600)
-			if err != nil {
-				return err
-			}
-			_, err = f.WriteAt(piece, off)
-			return errors.Join(err, f.Close())
-		})
-		if err != nil {
-			return err
-		}
+	if err := t.CopyKept(dir, bad, nil); err != nil {
+		return err
 	}
 	if err := w.Flush(); err != nil {
 		return err
