@@ -439,17 +439,19 @@ func process1(control *os.File, rest int) error {
 // spare makes the runtime have threads in store: one that it made later could take a number that the program wants.
 func spare() {
 	debug.SetGCPercent(-1) // there is next to no garbage
-	var wg sync.WaitGroup
-	for range 6 {
-		wg.Add(1)
+	var here, gone sync.WaitGroup
+	for range 8 {
+		here.Add(1)
+		gone.Add(1)
 		go func() {
-			runtime.LockOSThread()
-			unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
+			runtime.LockOSThread() // until all are here, each keeps a thread
+			here.Done()
+			here.Wait()
 			runtime.UnlockOSThread()
-			wg.Done()
+			gone.Done()
 		}()
 	}
-	wg.Wait()
+	gone.Wait()
 }
 
 // listen does what the world asks; when it is gone all ends, or goes on as was ordered.
