@@ -144,13 +144,16 @@ static int patch(void)
 	    {theirs(CALL__IO_file_close), (void *)io_close}, {theirs(CALL__IO_file_stat), (void *)io_stat},
 	};
 	void **narrow = shim_find("_IO_file_jumps", 0), **wide = shim_find("_IO_wfile_jumps", 0), **w;
-	u64 low, high, from, to, page = getauxval(AT_PAGESZ);
+	u64 low, high, from, to, page = getauxval(AT_PAGESZ), first = ~0ull, last = 0;
 	u32 i;
 	if (!narrow || !wide || !relro((u64)narrow, &low, &high) || (u64)wide < low || (u64)wide >= high)
 		return 0;
-	for (i = 0; i < 5; i++)
+	for (i = 0; i < 5; i++) {
 		if (narrow[AT_READ + i] != swap[i].theirs || wide[AT_READ + i] != swap[i].theirs)
 			return 0;
+		first = (u64)swap[i].theirs < first ? (u64)swap[i].theirs : first;
+		last = (u64)swap[i].theirs > last ? (u64)swap[i].theirs : last;
+	}
 	from = (u64)(narrow < wide ? narrow : wide) - TABLES_SPAN;
 	to = (u64)(narrow < wide ? wide : narrow) + TABLES_SPAN;
 	from = from < low ? low : from & ~(page - 1);
@@ -160,7 +163,7 @@ static int patch(void)
 	if (sys(SYS_mprotect, from, to - from, PROT_READ | PROT_WRITE) != 0)
 		return 0;
 	for (w = (void **)from; w < (void **)to; w++)
-		for (i = 0; i < 5; i++)
+		for (i = 0; i < 5 && (u64)*w - first <= last - first; i++)
 			if (*w == swap[i].theirs)
 				__atomic_store_n(w, swap[i].ours, __ATOMIC_RELAXED);
 	sys(SYS_mprotect, from, to - from, PROT_READ);

@@ -48,17 +48,22 @@ void shim_putx(struct text *t, u64 v, int digits)
 
 void shim_putjson(struct text *t, const char *s)
 {
+	const char *from = s;
 	shim_putn(t, "\"", 1);
-	for (; *s; s++) {
+	for (;; s++) {
 		u8 c = (u8)*s;
+		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
+			continue;
+		shim_putn(t, from, (size_t)(s - from)); /* all that needs nothing at once */
+		from = s + 1;
+		if (!c)
+			break;
 		if (c == '"' || c == '\\') {
 			shim_putn(t, "\\", 1);
 			shim_putn(t, s, 1);
-		} else if (c < 0x20 || c == 0x7f) {
+		} else {
 			shim_put(t, "\\u00");
 			shim_putx(t, c, 2);
-		} else {
-			shim_putn(t, s, 1);
 		}
 	}
 	shim_putn(t, "\"", 1);

@@ -36,6 +36,8 @@ typedef int64_t i64;
 
 #if defined(__x86_64__)
 
+#include <cpuid.h>
+
 #define SHIM_ARCH "x86_64"
 #define SHIM_SPIN_FREE 1 /* pthread_spinlock_t that nobody holds */
 #define SHIM_OLD_VERSIONS 1 /* the C library has the condition variables of GLIBC_2.2.5, too */
@@ -120,11 +122,18 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 
 #define SHIM_STAMPS 1 /* stamps.c knows the instructions */
 
-/* Which registers wider than these 128 bits there are: 1 of AVX, 2 of AVX-512. */
+/* Which registers wider than these 128 bits there are, and the system keeps: 1 of AVX, 2 of AVX-512. Asked of the processor
+ * itself: what the compiler has for it asks at each start of each program, and under a hypervisor each such question takes
+ * microseconds. */
 static inline u32 shim_wide_registers(void)
 {
-	__builtin_cpu_init();
-	return !__builtin_cpu_supports("avx") ? 0 : __builtin_cpu_supports("avx512vl") ? 2 : 1;
+	u32 a, b, c, d, kept;
+	if (!__get_cpuid(1, &a, &b, &c, &d) || ~c & (bit_OSXSAVE | bit_AVX))
+		return 0;
+	__asm__ volatile("xgetbv" : "=a"(kept), "=d"(d) : "c"(0));
+	if ((kept & 6) != 6)
+		return 0;
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && !(~b & (bit_AVX512F | bit_AVX512VL)) && (kept & 0xe6) == 0xe6 ? 2 : 1;
 }
 
 /* Clears n bytes below the stack, and the registers that a call need not keep. */
