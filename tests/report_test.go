@@ -441,6 +441,7 @@ func TestReportUsage(t *testing.T) {
 		{[]string{"report", rec.Trace, "--prediction", filepath.Join(rec.Trace, "meta.json")}, "is no prediction"},
 		{[]string{"report", rec.Trace, "-o", dir}, "is a directory"},
 		{[]string{"diff", rec.Trace}, "wants two traces"},
+		{[]string{"report", rec.Trace, "--", rec.Trace, "-o", "x.html"}, "options go before it"},
 		{[]string{"diff", rec.Trace, rec.Trace, "--"}, "two traces, or several"},
 	} {
 		seen++
@@ -448,7 +449,7 @@ func TestReportUsage(t *testing.T) {
 			t.Errorf("%v: exit status %d, %q; want 2 and %q", c.args, code, stderr, c.want)
 		}
 	}
-	if seen != 10 {
+	if seen != 11 {
 		t.Errorf("%d command lines were tried", seen)
 	}
 	// A packed trace gives the same report.

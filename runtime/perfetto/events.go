@@ -144,7 +144,7 @@ func (e *exporter) attach(r *trace.Record) {
 		}
 		var frames []byte
 		for i := len(r.Stack) - 1; i >= 0; i-- { // the outermost first
-			f := appendBytes(nil, frameFunction, r.Thread.Proc.Site(r.Stack[i]))
+			f := appendBytes(nil, frameFunction, e.printer.Site(r.Thread.Proc, r.Stack[i]))
 			frames = appendBytes(frames, stackFrame, f)
 		}
 		e.event = appendBytes(e.event, eventStack, frames)

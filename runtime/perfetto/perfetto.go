@@ -13,8 +13,8 @@
 //
 // # How
 //
-// One pass in the order of time, one packet sequence, strings interned. Packets of a track are in the order of their time, those of
-// different tracks nearly so: readers sort. Times are CLOCK_MONOTONIC of the machine that recorded, with a snapshot that
+// One pass in the order of time, one packet sequence, strings interned. Slices and readings of a track are in the order of their
+// time, ends of arrows and different tracks nearly so: readers sort. Times are CLOCK_MONOTONIC of the machine that recorded, with a snapshot that
 // ties it to the wall clock; where the trace has no reading of clocks they count from the start of the run. Text is made
 // valid UTF-8, control characters escaped. Memory is that of pass.Read and a bounded table of strings.
 package perfetto
@@ -424,7 +424,7 @@ func (e *exporter) site(p *trace.Proc, pc uint64) uint64 {
 	k := siteKey{p, pc}
 	n := e.sites[k]
 	if n == 0 {
-		n = e.value(p.Site(pc))
+		n = e.value(e.printer.Site(p, pc))
 		e.sites[k] = n
 	}
 	return n

@@ -48,16 +48,11 @@ func (c *collector) find(r *Report) {
 		say("It used %s of CPU time in %s: %.2f CPUs on average%s.", words.Duration(t.CPUNS), words.Duration(r.Run.NS), float64(t.CPUNS)/float64(r.Run.NS), of(r.Run.CPUs))
 	}
 	c.findLock(r, say)
-	if ns := r.Groups[Disks].NS; ns*50 > r.Run.NS && len(r.Files) > 0 {
-		f := &r.Files[0]
-		sync := ""
-		if f.SyncNS*2 > f.NS {
-			sync = fmt.Sprintf(", most of it in %s", words.Plural(f.Syncs, "sync"))
-		}
-		say("Files took %s; most of it %s: %s in %s%s.", words.Duration(ns), f.Name, words.Duration(f.NS), words.Plural(f.Calls, "call"), sync)
+	if ns := r.Groups[Disks].NS; ns*50 > r.Run.NS {
+		say("Files took %s; %s.", words.Duration(ns), fileWords(r, ns))
 	}
 	if ns := r.Groups[Network].NS; ns*50 > r.Run.NS && len(r.Conns) > 0 {
-		say("The network took %s; %s.", words.Duration(ns), connWords(r.Conns))
+		say("The network took %s; %s.", words.Duration(ns), connWords(r.Conns, ns))
 	}
 	for i := range r.Calls {
 		if x := &r.Calls[i]; x.Failed*2 > x.N && x.N >= 100 && x.Group != Waiting.String() {
@@ -75,7 +70,11 @@ func (c *collector) findLock(r *Report, say func(string, ...any)) {
 		}
 		holder := ""
 		if len(l.Causes) > 0 {
-			holder = fmt.Sprintf("; the time was mostly that of %s having it", l.Causes[0].Thread)
+			much := "mostly"
+			if l.Causes[0].NS*2 <= l.NS {
+				much = "longest"
+			}
+			holder = fmt.Sprintf("; they waited %s for %s to be done with it", much, l.Causes[0].Thread)
 		}
 		say("The lock that threads waited for most is %s: %s in %s, %s at worst%s.", l.Name, words.Duration(l.NS), words.Plural(l.Waits, "wait"), words.Duration(l.MaxNS), holder)
 		return
@@ -89,10 +88,40 @@ func of(cpus int) string {
 	return fmt.Sprintf(" of the machine's %d", cpus)
 }
 
-func connWords(list []File) string {
+// most is how much of a time a part of it is.
+func most(part, all int64) string {
+	if part*2 > all {
+		return "most of it"
+	}
+	return "the longest of it"
+}
+
+// fileWords says what files took their time: the file that did, or the call where it was many files, or calls that open none.
+func fileWords(r *Report, all int64) string {
+	var call *Call
+	for i := range r.Calls {
+		if c := &r.Calls[i]; c.Group == Disks.String() && (call == nil || c.NS > call.NS) {
+			call = c
+		}
+	}
+	if len(r.Files) > 0 && (call == nil || r.Files[0].NS*2 > all || call.NS < r.Files[0].NS) {
+		f := &r.Files[0]
+		sync := ""
+		if f.SyncNS*2 > f.NS {
+			sync = fmt.Sprintf(", most of it in %s", words.Plural(f.Syncs, "sync"))
+		}
+		return fmt.Sprintf("%s “%s”: %s in %s%s", most(f.NS, all), f.Name, words.Duration(f.NS), words.Plural(f.Calls, "call"), sync)
+	}
+	if call == nil {
+		return "on which is not known"
+	}
+	return fmt.Sprintf("%s in calls of %s: %s in %s", most(call.NS, all), call.Call, words.Duration(call.NS), words.Plural(call.N, "call"))
+}
+
+func connWords(list []File, all int64) string {
 	for i := range list {
 		if f := &list[i]; f.Kind == "socket" {
-			return fmt.Sprintf("most of it connections %s: %s received, %s sent", f.Name, words.Bytes(int64(f.Read)), words.Bytes(int64(f.Written)))
+			return fmt.Sprintf("%s connections “%s”: %s received, %s sent", most(f.NS, all), f.Name, words.Bytes(int64(f.Read)), words.Bytes(int64(f.Written)))
 		}
 	}
 	return "none of it on a connection that is known"

@@ -453,7 +453,7 @@ func (w *writer) site(p *trace.Proc, pc uint64) string {
 	k := siteKey{p, pc}
 	s, ok := w.sites[k]
 	if !ok {
-		s = p.Site(pc)
+		s = w.printer.Site(p, pc)
 		bounded(w.sites)
 		w.sites[k] = s
 	}

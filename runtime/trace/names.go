@@ -72,6 +72,21 @@ func (t *Trace) Learn(th *Thread, r *Record) {
 	}
 }
 
+// learnModules takes what all of the trace says about modules, once. A module's record may lie behind the first calls of its
+// code: another thread came by, or none had looked yet. Nobody else may read modules meanwhile.
+func (t *Trace) learnModules() {
+	if t.looked {
+		return
+	}
+	t.looked = true
+	t.WalkOnly(1<<cabi.Mark, 1, func(th *Thread) Visit { // what it cannot read is told to whoever reads the trace
+		return func(r *Record) error {
+			t.Learn(th, r)
+			return nil
+		}
+	})
+}
+
 // learn takes what a control record says about processes, threads, modules and clocks.
 func (t *Trace) learn(th *Thread, r *Record) {
 	n := &r.Nums

@@ -27,6 +27,7 @@ type Trace struct {
 	data    []chunkRef // ChunkData, by thread and number
 	control []chunkRef
 	points  []ClockPoint
+	looked  bool // all modules have been read of
 }
 
 // ErrNoTrace says that the path is no trace at all.

@@ -191,7 +191,7 @@ func (p *Printer) AppendCall(b []byte, r *Record) []byte {
 	}
 	if r.PC != 0 {
 		b = append(b, ' ', '@')
-		b = append(b, p.site(r.Thread.Proc, r.PC)...)
+		b = append(b, p.Site(r.Thread.Proc, r.PC)...)
 	}
 	return b
 }
@@ -297,30 +297,18 @@ func appendNotes(b []byte, note uint8) []byte {
 	return b
 }
 
-// site is a call site as module+offset, or a bare address where no module is known.
-func (p *Printer) site(proc *Proc, pc uint64) string {
+// Site is a call site as module+offset, or a bare address where the trace does not know a module.
+func (p *Printer) Site(proc *Proc, pc uint64) string {
 	k := site{proc, pc}
 	if k == p.last {
 		return p.lastS
 	}
 	s, ok := p.sites[k]
 	if !ok {
-		var b []byte
-		if m := proc.Module(pc); m != nil {
-			path := m.Path
-			for i := len(path) - 1; i >= 0; i-- {
-				if path[i] == '/' {
-					path = path[i+1:]
-					break
-				}
-			}
-			b = appendText(b, path)
-			b = append(b, '+')
-			b = appendHex(b, pc-m.Bias)
-		} else {
-			b = appendHex(b, pc)
+		if proc.Module(pc) == nil {
+			p.t.learnModules()
 		}
-		s = string(b)
+		s = proc.Site(pc)
 		if len(p.sites) >= maxSites {
 			clear(p.sites)
 		}
@@ -361,7 +349,7 @@ func (p *Printer) attach(b []byte, r *Record) []byte {
 		b = append(b, ')')
 		for _, pc := range r.Stack {
 			b = append(b, " < "...)
-			b = appendText(b, p.site(r.Thread.Proc, pc))
+			b = appendText(b, p.Site(r.Thread.Proc, pc))
 		}
 	}
 	return b
@@ -480,7 +468,10 @@ func appendQuoted(b []byte, s []byte) []byte {
 
 // Site is a call site of the process as text, module+offset where the module is known.
 func (p *Proc) Site(pc uint64) string {
-	var pr Printer
-	pr.sites = map[site]string{}
-	return pr.site(p, pc)
+	m := p.Module(pc)
+	if m == nil {
+		return string(appendHex(nil, pc))
+	}
+	path := m.Path[strings.LastIndexByte(m.Path, '/')+1:]
+	return string(appendHex(append(appendText(nil, path), '+'), pc-m.Bias))
 }

@@ -81,7 +81,7 @@ func (p *Printer) eventJSON(b []byte, r *Record) []byte {
 	}
 	if r.PC != 0 {
 		b = append(b, `,"at":`...)
-		b = appendJSON(b, p.site(r.Thread.Proc, r.PC))
+		b = appendJSON(b, p.Site(r.Thread.Proc, r.PC))
 	}
 	return b
 }
@@ -135,7 +135,7 @@ func (p *Printer) attachJSON(b []byte, r *Record) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendJSON(b, p.site(r.Thread.Proc, pc))
+			b = appendJSON(b, p.Site(r.Thread.Proc, pc))
 		}
 		b = append(b, ']')
 	}

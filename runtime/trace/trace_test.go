@@ -82,6 +82,42 @@ func TestDumpGolden(t *testing.T) {
 	golden(t, "dump-filtered.txt", dumpText(t, tr, DumpOptions{Threads: tr.Threads[1:], Classes: 1 << cabi.Disk}))
 }
 
+// The first calls into a library have its name, too, though another thread came by later and said what it is.
+func TestDumpLateModule(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "t.prophet")
+	if err := errors.Join(os.Mkdir(dir, 0o700), WriteMeta(dir, &Meta{Format: cabi.FormatVersion, State: StateComplete, TicksHz: 1e9})); err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWriter(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uid := uint32(1); uid <= 2; uid++ {
+		e := NewEncoder(uid, 0, 1000, w.Put)
+		e.Control(cabi.TagThread, AppendV(AppendV(AppendV(AppendV(AppendV(nil, uint64(uid)), 0), 0), uint64(uid)), cabi.ThreadMain))
+		for i := range uint64(20) { // more than are looked at when a trace is opened
+			e.Event(&Record{Call: 1, PC: 0x401000 + uint64(uid-1), Begin: 2000 + 100*i, Obj: Object{UID: 1, Num: uint64(uid)}, Seq: i + 1})
+		}
+		if uid == 2 {
+			e.Control(cabi.TagModule, AppendS(AppendS(AppendV(AppendV(AppendV(nil, 0x400000), 0x2000), 0x400000), "/usr/lib/late.so"), ""))
+		}
+		if err := e.Flush(cabi.ChunkLast); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := dumpText(t, mustOpen(t, dir), DumpOptions{})
+	if n := strings.Count(text, "@late.so+0x1000\n") + strings.Count(text, "@late.so+0x1001\n"); n != 40 {
+		t.Errorf("%d of 40 calls have the library's name:\n%s", n, text)
+	}
+	one := mustOpen(t, dir)
+	if text := dumpText(t, one, DumpOptions{Threads: one.Threads[:1]}); strings.Count(text, "@late.so+0x1000\n") != 20 {
+		t.Errorf("of one thread alone:\n%s", text)
+	}
+}
+
 // Packing gives back the same bytes, whatever the order of the threads.
 func TestPackRoundTrip(t *testing.T) {
 	dir := synth(t, 3, 50_000, true)

@@ -304,22 +304,69 @@ func (p *Page) Eval(expr string, result any) error {
 	return json.Unmarshal(v.Result.Value, result)
 }
 
-// Key presses a key where the focus is: by its name as scripts see it, such as ArrowLeft or +.
+// Key presses a key where the focus is, as a keyboard does: by its name as scripts see it, such as ArrowLeft or +; Shift+Tab too.
 func (p *Page) Key(key string) error {
-	down := map[string]any{"type": "keyDown", "key": key}
-	codes := map[string]int{"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
-	if c := codes[key]; c != 0 {
+	name, mod := key, 0
+	if rest, ok := strings.CutPrefix(key, "Shift+"); ok {
+		name, mod = rest, 8
+	}
+	down := map[string]any{"type": "keyDown", "key": name, "modifiers": mod}
+	codes := map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "PageUp": 33, "PageDown": 34, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+	if c := codes[name]; c != 0 {
 		down["windowsVirtualKeyCode"] = c
-		if key == "Enter" {
-			down["text"] = "\r"
-		}
-	} else {
-		down["text"] = key
+	}
+	switch {
+	case name == "Enter":
+		down["text"] = "\r"
+	case len(name) == 1:
+		down["text"] = name
 	}
 	if err := p.do("Input.dispatchKeyEvent", down, nil); err != nil {
 		return err
 	}
-	return p.do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
+	return p.do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name, "modifiers": mod, "windowsVirtualKeyCode": codes[name]}, nil)
+}
+
+// Node is what a screen reader is told of an element.
+type Node struct {
+	Role, Name, Description, Value string
+	Props                          map[string]any // focusable, expanded, live, valuetext …
+}
+
+// Accessible are the nodes of the tree that screen readers are given, but for those that it leaves out.
+func (p *Page) Accessible() ([]Node, error) {
+	type value struct{ Value any }
+	var tree struct {
+		Nodes []struct {
+			Ignored                        bool
+			Role, Name, Description, Value value
+			Properties                     []struct {
+				Name  string
+				Value value
+			}
+		}
+	}
+	if err := p.do("Accessibility.getFullAXTree", nil, &tree); err != nil {
+		return nil, err
+	}
+	text := func(v value) string {
+		if v.Value == nil {
+			return ""
+		}
+		return fmt.Sprint(v.Value)
+	}
+	var list []Node
+	for _, n := range tree.Nodes {
+		if n.Ignored {
+			continue
+		}
+		props := map[string]any{}
+		for _, x := range n.Properties {
+			props[x.Name] = x.Value.Value
+		}
+		list = append(list, Node{text(n.Role), text(n.Name), text(n.Description), text(n.Value), props})
+	}
+	return list, nil
 }
 
 // Type types text where the focus is.

@@ -138,6 +138,11 @@ func sides(cmd *cobra.Command, a []string) (one, two []string, err error) {
 	case at < 0 && len(a) == 2:
 		return a[:1], a[1:], nil
 	case at > 0 && at < len(a):
+		for _, s := range a[at:] {
+			if _, err := os.Lstat(s); err != nil && strings.HasPrefix(s, "-") {
+				return nil, nil, usage("%s is behind --, where only traces are: options go before it", s)
+			}
+		}
 		return a[:at], a[at:], nil
 	}
 	return nil, nil, usage("%s wants two traces, or several on each side of --: A1 A2 -- B1 B2", cmd.CommandPath())

@@ -73,6 +73,7 @@ var tables = map[string]string{"event_categories": "name", "event_names": "name"
 func Read(b []byte) (*Picture, error) {
 	p := &Picture{Tracks: map[uint64]*Track{}, Counters: map[uint64][]Reading{}}
 	parents := map[uint64]uint64{}
+	order := map[uint64]uint64{} // by track: the time of the slice or reading that was read last
 	seqs := map[uint64]*state{}
 	var marks []mark
 	for len(b) > 0 {
@@ -89,8 +90,18 @@ func Read(b []byte) (*Picture, error) {
 			return nil, errorf("packet %d: %w", p.Packets, err)
 		}
 		b = rest[n:]
+		had := len(marks)
 		if err := p.packet(m, seqs, parents, &marks); err != nil {
 			return nil, errorf("packet %d: %w", p.Packets, err)
+		}
+		for _, k := range marks[had:] {
+			if k.kind == 3 {
+				continue // an arrow's end may be known late
+			}
+			if k.at < order[k.track] {
+				return nil, errorf("packet %d: on track %q, at %d after %d", p.Packets, p.Tracks[k.track].Name, k.at, order[k.track])
+			}
+			order[k.track] = k.at
 		}
 		p.Packets++
 	}
@@ -100,7 +111,34 @@ func Read(b []byte) (*Picture, error) {
 		}
 		p.Tracks[id].Parent = p.Tracks[parent]
 	}
+	if err := p.tree(); err != nil {
+		return nil, err
+	}
 	return p, p.draw(marks)
+}
+
+// tree checks that threads lie below their processes, and all else below either.
+func (p *Picture) tree() error {
+	for id, t := range p.Tracks {
+		switch up := t.Parent; {
+		case t.PID != 0 && t.TID == 0:
+			if up != nil {
+				return errorf("process %d is below track %q", t.PID, up.Name)
+			}
+		case up == nil:
+			return errorf("track %d, %q, is below none", id, t.Name)
+		case t.TID != 0 || t.Counter:
+			if up.PID == 0 || up.TID != 0 || t.TID != 0 && up.PID != t.PID {
+				return errorf("track %q is not below its process but %q", t.Name, up.Name)
+			}
+		case up.TID == 0:
+			return errorf("track %q is not below a thread but %q", t.Name, up.Name)
+		}
+		if t.Name == "" {
+			return errorf("track %d has no name", id)
+		}
+	}
+	return nil
 }
 
 func (p *Picture) packet(m Message, seqs map[uint64]*state, parents map[uint64]uint64, marks *[]mark) error {
@@ -115,6 +153,15 @@ func (p *Picture) packet(m Message, seqs map[uint64]*state, parents map[uint64]u
 		}
 		s = &state{used: map[string]map[uint64]bool{}}
 		seqs[id] = s
+	}
+	data := 0
+	for _, k := range []string{"clock_snapshot", "track_descriptor", "track_event"} {
+		if m.Has(k) {
+			data++
+		}
+	}
+	if flags := m.U("sequence_flags"); data > 1 || flags > 3 || flags == 3 || data == 1 && flags&2 == 0 {
+		return errorf("%d kinds of data under flags %d", data, flags)
 	}
 	flags := m.U("sequence_flags")
 	if flags&1 != 0 {
@@ -159,6 +206,13 @@ func (p *Picture) packet(m Message, seqs map[uint64]*state, parents map[uint64]u
 		return errorf("an event on track %d, which has not been described", ev.U("track_uuid"))
 	}
 	k := mark{at: m.U("timestamp"), track: ev.U("track_uuid"), kind: ev.U("type"), ev: ev, args: map[string]any{}}
+	counter := k.kind == 4
+	if counter != ev.Has("counter_value") || counter && (len(ev) != 3) || k.kind == 2 && len(ev) != 2 {
+		return errorf("an event of type %d has %v", k.kind, ev)
+	}
+	if ev.Has("name") && ev.Has("name_iid") || len(ev.Many("category_iids"))+len(ev.Many("categories")) > 1 {
+		return errorf("two names, or categories")
+	}
 	var err error
 	if k.name, err = s.text("event_names", ev.U("name_iid")); err != nil {
 		return err
@@ -270,7 +324,7 @@ func (p *Picture) draw(marks []mark) error {
 		return 0
 	})
 	open := map[uint64][]*Slice{}
-	flows := map[uint64]*Slice{}
+	flows, ended := map[uint64]*Slice{}, map[uint64]bool{}
 	var stray []uint64
 	for i := range marks {
 		k := &marks[i]
@@ -298,7 +352,7 @@ func (p *Picture) draw(marks []mark) error {
 			}
 			p.Slices = append(p.Slices, s)
 			for _, f := range k.ev.Many("flow_ids") {
-				if flows[f.(uint64)] != nil {
+				if flows[f.(uint64)] != nil || ended[f.(uint64)] {
 					return errorf("flow %d is begun twice", f)
 				}
 				flows[f.(uint64)] = s
@@ -309,6 +363,10 @@ func (p *Picture) draw(marks []mark) error {
 					stray = append(stray, f.(uint64))
 					continue
 				}
+				if from == s || ended[f.(uint64)] {
+					return errorf("flow %d ends where it begins, or twice", f)
+				}
+				ended[f.(uint64)] = true
 				p.Flows = append(p.Flows, Flow{from, s})
 				delete(flows, f.(uint64))
 			}
@@ -319,6 +377,9 @@ func (p *Picture) draw(marks []mark) error {
 			stack[len(stack)-1].End = k.at
 			open[k.track] = stack[:len(stack)-1]
 		case 4:
+			if v := int64(k.ev.U("counter_value")); v < 0 {
+				return errorf("track %q: %d of what is counted", track.Name, v)
+			}
 			p.Counters[k.track] = append(p.Counters[k.track], Reading{k.at, int64(k.ev.U("counter_value"))})
 		default:
 			return errorf("an event of type %d", k.kind)

@@ -14,8 +14,8 @@ type field struct {
 	many bool
 }
 
-// schema is the part of Perfetto's published schema (protos/perfetto/trace/**.proto, as of version 51) that an export may
-// use: messages by name, fields by number. What is not here is an error to the reader.
+// schema is the part of Perfetto's published schema (protos/perfetto/trace/**.proto) that an export may use, field by field as
+// it stands there: messages by name, fields by number. What is not here is an error to the reader.
 var schema = map[string]map[uint64]field{
 	"Trace": {1: {"packet", "TracePacket", true}},
 	"TracePacket": {

@@ -97,6 +97,7 @@ function slow(r, line) {
 }
 
 function calls(r) {
+	if (!r.calls.length) { $("calls-slot").append(el("p", {class: "none"}, "No call was made.")); return; }
 	const axis = decades(r.calls.map(c => c.buckets));
 	$("calls-slot").append(table({caption: "How long calls took", rows: r.calls, thing: "kind", step: 12, filter: "Find", text: c => c.call + " " + (c.on || "") + " " + c.class, by: 2,
 		columns: [
@@ -164,7 +165,7 @@ function processes(r) {
 		{name: "CPU", n: true, of: x => x.p.cpu_ns, show: x => dur(x.p.cpu_ns)},
 		{name: "Memory", n: true, of: x => x.p.peak_resident_bytes, show: x => x.p.peak_resident_bytes ? size(x.p.peak_resident_bytes) : "–", title: "resident, at most"},
 		{name: "Lived", of: x => x.p.start_ns, show: x => life(x.p)},
-		{name: "End", of: x => x.p.end, show: x => x.p.end || "–"}]}));
+		{name: "End", of: x => x.p.end, show: x => x.p.end || "–", cls: "end"}]}));
 }
 
 main();

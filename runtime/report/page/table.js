@@ -5,30 +5,49 @@ function table(o) {
 	const step = o.step || 20;
 	let shown = step, by = o.by || 0, down = o.down !== false, words = "";
 	const open = new Set();
-	const body = el("tbody"), status = el("span", {"aria-live": "polite"}), more = el("button", {type: "button"}, "Show more");
+	const body = el("tbody"), status = el("span", {role: "status", tabindex: "-1"}), said = el("span", {class: "sr", role: "status"}), more = el("button", {type: "button"}, "Show more");
 	const heads = o.columns.map((c, i) => {
 		const arrow = el("span", {"aria-hidden": "true"});
 		const th = el("th", {scope: "col", class: c.n ? "n" : null}, c.of ? el("button", {type: "button", title: c.title || null, onclick: () => {
 			if (by === i) down = !down;
 			else { by = i; down = !!c.n; }
-			shown = Math.max(shown, step);
 			fill();
+			said.textContent = "Sorted by " + c.name + ", " + (down ? "descending" : "ascending");
 		}}, c.name, arrow) : c.name);
 		th.arrow = arrow;
 		return th;
 	});
 	const view = el("table", {}, el("caption", {class: o.captioned ? null : "sr"}, o.caption), el("thead", {}, el("tr", {}, heads)), body);
 	const tools = el("div", {class: "tools"});
-	if (o.filter) {
+	const filter = o.filter && o.rows.length > 5;
+	if (filter) {
 		const id = "f" + Math.random().toString(36).slice(2);
-		tools.append(el("div", {class: "field"}, el("label", {for: id}, o.filter), el("input", {type: "search", id, oninput: e => { words = e.target.value.toLowerCase(); shown = step; fill(); }})));
+		tools.append(el("div", {class: "field"}, el("label", {for: id}, o.filter), el("input", {type: "search", id, oninput: e => search(e.target.value), onkeydown: e => { if (e.key === "Escape" && e.target.value) { e.preventDefault(); search(e.target.value = ""); } }})));
 	}
+	function search(s) { words = s.toLowerCase(); shown = step; fill(); }
 	for (const c of o.choices || []) {
 		const id = "c" + Math.random().toString(36).slice(2);
 		tools.append(el("div", {class: "field"}, el("label", {for: id}, c.name), el("select", {id, onchange: e => { c.value = e.target.value; shown = step; fill(); }},
 			c.options.map(([v, t]) => el("option", {value: v, selected: v === c.value}, t)))));
 	}
-	more.addEventListener("click", () => { const was = shown; shown += 5 * step; fill(); body.rows[was] && body.rows[was].querySelector("button,a") ? body.rows[was].querySelector("button,a").focus() : 0; });
+	// Who asked for more goes on with the first row that came.
+	more.addEventListener("click", () => {
+		const had = new Set([...body.rows].map(tr => tr.row));
+		shown += 5 * step;
+		fill();
+		const first = [...body.rows].find(tr => tr.row && !had.has(tr.row)), b = first && first.querySelector("button");
+		if (b) b.focus();
+		else if (more.hidden) status.focus();
+	});
+	// Escape closes an open row, from within it too.
+	body.addEventListener("keydown", e => {
+		const tr = e.key === "Escape" && e.target.closest("tbody tr");
+		const r = tr && (tr.row || tr.previousSibling && tr.previousSibling.row);
+		if (!r || !open.delete(r)) return;
+		e.stopPropagation();
+		fill();
+		again(r);
+	});
 
 	function fill() {
 		const col = o.columns[by];
@@ -45,10 +64,11 @@ function table(o) {
 			th.arrow.textContent = i === by ? (down ? "↓" : "↑") : "";
 		});
 		body.replaceChildren(...rows.slice(0, shown).flatMap(one));
-		status.textContent = rows.length === o.rows.length ? plural(rows.length, o.thing || "row") + (rows.length > shown ? ", " + grouped(shown) + " shown" : "") :
+		const text = rows.length === o.rows.length ? plural(rows.length, o.thing || "row") + (rows.length > shown ? ", " + grouped(shown) + " shown" : "") :
 			grouped(rows.length) + " of " + plural(o.rows.length, o.thing || "row") + (rows.length > shown ? ", " + grouped(shown) + " shown" : "");
+		if (text !== status.textContent) status.textContent = text;
 		more.hidden = rows.length <= shown;
-		after.hidden = o.rows.length <= 3 && !o.filter;
+		after.hidden = o.rows.length <= 3 && !filter;
 	}
 	function one(r) {
 		const cells = o.columns.map((c, i) => {
@@ -67,16 +87,26 @@ function table(o) {
 		for (const tr of body.rows) if (tr.row === r) tr.querySelector("button").focus();
 	}
 	const after = el("div", {class: "after"}, status, more);
-	const all = el("div", {}, tools.childElementCount ? tools : null, el("div", {class: "wide", role: "region", "aria-label": "Table: " + o.caption, tabindex: "0"}, view), after);
+	const all = el("div", {}, tools.childElementCount ? tools : null, wide(o.caption, view), after, said);
 	all.refill = rows => { o.rows = rows; shown = step; fill(); };
 	fill();
 	return all;
 }
 
+// wide is room for a table, which scrolls sideways where that is narrow: then, and only then, it is a stop of the Tab key.
+function wide(caption, view) {
+	const d = el("div", {class: "wide"}, view), is = {role: "region", "aria-label": "Table: " + caption, tabindex: "0"};
+	const fit = () => { const scrolls = d.scrollWidth > d.clientWidth + 1; for (const k in is) scrolls ? d.setAttribute(k, is[k]) : d.removeAttribute(k); };
+	const watch = new ResizeObserver(fit);
+	watch.observe(d);
+	watch.observe(view);
+	return d;
+}
+
 // simple is a small table that does not change.
 function simple(caption, columns, rows) {
 	if (!rows.length) return el("p", {class: "none"}, "Nothing.");
-	return el("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "Table: " + caption}, el("table", {}, el("caption", {class: "sr"}, caption),
+	return wide(caption, el("table", {}, el("caption", {class: "sr"}, caption),
 		el("thead", {}, el("tr", {}, columns.map(c => el("th", {scope: "col", class: c.n ? "n" : null}, c.name)))),
 		el("tbody", {}, rows.map(r => el("tr", {}, columns.map(c => el("td", {class: [c.n ? "n" : "", c.cls || ""].join(" ").trim() || null}, c.show(r))))))));
 }

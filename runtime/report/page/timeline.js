@@ -50,15 +50,17 @@ function timeline(t, slot) {
 	let from = 0, to = run, words = "", rows = t.lanes, hidden = new Set(), picked = null, lane = 0, dirty = false, gutter = 120;
 	let nameOn = null, labelOn = null;
 
-	const map = el("canvas", {id: "map", tabindex: "0", role: "slider", "aria-label": "Whole run: how many threads did what. Arrow keys move the stretch that is shown", "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": "0"});
-	const lanes = el("canvas", {id: "lanes", tabindex: "0", role: "application", "aria-label": "Timeline of threads. Arrow keys left and right move, plus and minus zoom, up and down choose a thread, n and p go from call to call, 0 shows all"});
+	const map = el("canvas", {id: "map", tabindex: "0", role: "slider", "aria-label": "Stretch of the run that is shown", "aria-describedby": "timeline-keys", "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": "0"});
+	const lanes = el("canvas", {id: "lanes", tabindex: "0", role: "application", "aria-label": "Timeline of threads", "aria-describedby": "timeline-keys"});
 	const counts = el("canvas", {id: "counts", role: "img", "aria-label": "Events, memory and bytes over time"});
 	const pin = el("div", {class: "pin"}, lanes), tall = el("div", {}, pin), scroll = el("div", {class: "scroll", tabindex: "-1"}, tall);
 	const tip = el("div", {class: "tip", hidden: true});
 	const status = el("p", {class: "status", role: "status", id: "range"});
-	const pick = el("div", {class: "picked", hidden: true, "aria-live": "polite"});
+	const pick = el("div", {class: "picked", hidden: true});
+	const said = el("p", {class: "sr", role: "status", id: "said"}); // what the keys chose, for who does not see it
 	const inView = el("div", {});
 	const button = (text, label, f) => el("button", {type: "button", "aria-label": label, title: label, onclick: f}, text);
+	const key = (sign, name) => el("kbd", {}, name ? [el("span", {"aria-hidden": "true"}, sign), el("span", {class: "sr"}, name)] : sign);
 
 	const tools = el("div", {class: "tools"},
 		el("div", {class: "buttons", role: "group", "aria-label": "Zoom and move"},
@@ -69,10 +71,10 @@ function timeline(t, slot) {
 		const c = el("input", {type: "checkbox", checked: true, onchange: e => { e.target.checked ? hidden.delete(g) : hidden.add(g); draw(); list(); }});
 		return el("label", {class: "check"}, c, chip(g), groupWords[g]);
 	}));
-	slot.append(tools, checks, el("div", {class: "stage"}, map, scroll, counts), status, pick,
-		el("p", {class: "lead"}, "Drag to move, ", el("kbd", {}, "Ctrl"), " and the wheel or two fingers to zoom, double click to look closer. With the keyboard: ",
-			el("kbd", {}, "←"), " ", el("kbd", {}, "→"), " ", el("kbd", {}, "+"), " ", el("kbd", {}, "−"), " ", el("kbd", {}, "0"), ", ", el("kbd", {}, "↑"), " ", el("kbd", {}, "↓"), " choose a thread, ",
-			el("kbd", {}, "n"), " ", el("kbd", {}, "p"), " go from call to call."), inView, tip);
+	slot.append(tools, checks, el("div", {class: "stage"}, map, scroll, counts), status, said, pick,
+		el("p", {class: "lead"}, "Drag to move, ", el("kbd", {}, "Ctrl"), " and the wheel or two fingers to zoom, double click to look closer. ", el("span", {id: "timeline-keys"}, "With the keyboard: ",
+			key("←", "left"), " ", key("→", "right"), " move, ", key("+", "plus"), " ", key("−", "minus"), " zoom, ", key("0"), " or ", key("Esc", "Escape"), " shows all, ", key("↑", "up"), " ", key("↓", "down"), " choose a thread, ",
+			key("n"), " ", key("p"), " go from call to call.")), inView, tip);
 
 	const x2t = (x, w) => from + (to - from) * (x - gutter) / Math.max(1, w - gutter);
 	const matches = s => s.toLowerCase().includes(words);
@@ -138,10 +140,11 @@ function timeline(t, slot) {
 
 	function say() {
 		const len = to - from;
-		status.textContent = (from === 0 && to === run ? "The whole run, " + dur(run) : dur(len) + " from " + at(from, len) + " to " + at(to, len)) +
+		const text = (from === 0 && to === run ? "The whole run, " + dur(run) : dur(len) + " from " + at(from, len) + " to " + at(to, len)) +
 			"; " + plural(rows.length, "thread") + (words ? " of " + t.lanes.length : "");
+		if (text !== status.textContent) status.textContent = text; // who listens hears of changes alone
 		map.setAttribute("aria-valuenow", Math.round(100 * (from + to) / 2 / run));
-		map.setAttribute("aria-valuetext", status.textContent);
+		map.setAttribute("aria-valuetext", text);
 		slot.dataset.from = from; slot.dataset.to = to;
 	}
 
@@ -177,7 +180,7 @@ function timeline(t, slot) {
 		g.drawImage(bitmap, gutter, 0, W, h);
 		g.fillStyle = colours.soft;
 		g.fillText(gutter < 100 ? "All" : "All threads", 10, h / 2 - 7);
-		g.fillText(gutter < 100 ? digits(most) : "at most " + (most >= 10 ? Math.round(most) : digits(most)), 10, h / 2 + 9);
+		g.fillText((gutter < 100 ? "" : "at most ") + (most >= 10 ? Math.round(most) : +digits(most)), 10, h / 2 + 9);
 		const a = gutter + W * from / run, b = gutter + W * to / run;
 		g.fillStyle = colours.card; g.globalAlpha = .72;
 		g.fillRect(gutter, 0, a - gutter, h); g.fillRect(b, 0, w - b, h);
@@ -188,7 +191,7 @@ function timeline(t, slot) {
 	}
 
 	function axis(g, w, h) {
-		const W = w - gutter, want = Math.max(3, Math.floor(W / 105)), len = to - from;
+		const W = w - gutter, want = Math.max(4, Math.floor(W / 105)), len = to - from;
 		let step = Math.pow(10, Math.floor(Math.log10(len / want)));
 		for (const k of [1, 2, 5, 10]) if (len / (step * k) <= want) { step *= k; break; }
 		g.textAlign = "center";
@@ -305,6 +308,14 @@ function timeline(t, slot) {
 		return drawn;
 	}
 
+	// doing is what a thread did in the stretch that is shown, in words.
+	function doing(l) {
+		const per = (to - from) / 64 * t.bins / run, level = Math.max(0, Math.min(l.levels.length - 1, Math.floor(Math.log2(Math.max(1, per)))));
+		const d = l.levels[level], n = t.bins >> level, a = Math.max(0, Math.floor(from / run * n)), b = Math.min(n, Math.max(a + 1, Math.ceil(to / run * n)));
+		const parts = groupNames.map((g, q) => { let sum = 0; for (let i = a; i < b; i++) sum += d[q * n + i]; return [g, sum / 255 / (b - a)]; });
+		return parts.filter(p => p[1] >= .005).sort((x, y) => y[1] - x[1]).map(p => groupWords[p[0]] + " " + percent(p[1])).join(", ") || "nothing here";
+	}
+
 	// slices paints calls, one over the other where they share a pixel; wide ones are told apart by a gap, and named.
 	function slices(l, i, y0, y1, pw, ph, k, row, names) {
 		const kx = pw / (to - from), line = new Uint32Array(pw);
@@ -325,7 +336,7 @@ function timeline(t, slot) {
 	function drawCounts() {
 		const kinds = [["events", "Events", v => digitsShort(v) + "/s"], ["resident_bytes", "Memory", size], ["bytes_in", "Read", v => size(v) + "/s"], ["bytes_out", "Written", v => size(v) + "/s"]]
 			.filter(k => t.counts[k[0]] && t.counts[k[0]].some(v => v > 0));
-		const hh = 30, h = kinds.length * hh, g = prepare(counts, counts.clientWidth, Math.max(1, h)), w = lanes.clientWidth, W = w - gutter, n = t.overview;
+		const hh = 30, h = kinds.length * hh, g = prepare(counts, counts.clientWidth, Math.max(1, h)), w = lanes.clientWidth, W = w - gutter, n = t.overview, tops = [];
 		kinds.forEach(([key, name, show], r) => {
 			const f = t.counts[key], y = (r + 1) * hh - 4, a = Math.max(0, Math.floor(from / run * n)), b = Math.min(n, Math.ceil(to / run * n));
 			let top = 0;
@@ -340,14 +351,16 @@ function timeline(t, slot) {
 			g.fillText(fit(g, name, gutter - 14), 10, y - 16);
 			g.fillStyle = colours.soft;
 			g.fillText(fit(g, show(top), gutter - 14), 10, y - 3);
+			tops.push(name + " at most " + show(top));
 		});
+		counts.setAttribute("aria-label", "Over time, in the stretch that is shown: " + tops.join(", "));
 	}
 	const digitsShort = v => v >= 1e6 ? digits(v / 1e6) + " M" : v >= 1e3 ? digits(v / 1e3) + " k" : digits(v);
 
 	// The longest calls of what is shown: the same as a table, for who does not see the picture.
 	let later = 0;
 	const longest = table({caption: "The longest calls in the stretch that is shown", rows: [], step: 8, thing: "call", by: 2, captioned: true, columns: [
-		{name: "Call", of: r => r.call, show: r => el("button", {type: "button", class: "go", onclick: () => choose(r.l, r.i, true)}, r.call)},
+		{name: "Call", of: r => r.call, show: r => el("button", {type: "button", class: "go", onclick: () => { choose(r.l, r.i, true); lanes.focus({preventScroll: true}); pin.scrollIntoView({block: "nearest"}); }}, r.call)},
 		{name: "Thread", of: r => r.l.name, show: r => r.l.name, cls: "name"},
 		{name: "Took", n: true, of: r => r.took, show: r => dur(r.took)},
 		{name: "At", n: true, of: r => r.at, show: r => at(r.at, to - from)},
@@ -365,6 +378,7 @@ function timeline(t, slot) {
 		best.sort((a, b) => b.took - a.took);
 		best.length = Math.min(best.length, most);
 		longest.refill(best);
+		inView.hidden = !best.length && !words;
 	}
 
 	function choose(l, i, look) {
@@ -374,8 +388,17 @@ function timeline(t, slot) {
 		const r = rows.indexOf(l);
 		if (r >= 0) { lane = r; show(r); }
 		pick.hidden = false;
+		said.textContent = [t.names[l.kind[i]], dur(took), t.labels[l.label[i]], l.name, "at " + at(b, took)].filter(x => x).join(", ");
 		pick.replaceChildren(chip(groupNames[t.groups_of[l.kind[i]]]), el("strong", {}, t.names[l.kind[i]]), el("span", {}, dur(took)), el("span", {class: "mono"}, t.labels[l.label[i]]),
 			el("span", {class: "none"}, l.name + " at " + at(b, took)), el("button", {type: "button", onclick: () => set(b - took * .2 - 50, b + took * 1.2 + 50)}, "Look closer"));
+		draw();
+	}
+	function unpick() { picked = null; pick.hidden = true; said.textContent = ""; draw(); }
+	function goTo(r) {
+		lane = Math.max(0, Math.min(rows.length - 1, r));
+		if (!rows.length) return;
+		show(lane);
+		said.textContent = rows[lane].name + ": " + doing(rows[lane]);
 		draw();
 	}
 	function show(r) {
@@ -476,21 +499,24 @@ function timeline(t, slot) {
 				choose(l, i);
 			}
 		};
-		const act = {
+		const acts = {
 			ArrowLeft: () => move(-.2), ArrowRight: () => move(.2), "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2), 0: () => set(0, run), Home: () => set(0, to - from), End: () => set(run - (to - from), run),
-			ArrowUp: () => { lane = Math.max(0, lane - 1); show(lane); draw(); }, ArrowDown: () => { lane = Math.min(rows.length - 1, lane + 1); show(lane); draw(); },
-			n: () => next(1), p: () => next(-1),
-		}[e.key];
-		if (!act || e.currentTarget === map && /^(ArrowUp|ArrowDown|n|p)$/.test(e.key)) return;
+			ArrowUp: () => goTo(lane - 1), ArrowDown: () => goTo(lane + 1), n: () => next(1), p: () => next(-1),
+			Escape: () => picked ? unpick() : set(0, run),
+		};
+		// The overview is a slider: there the keys of sliders move.
+		const act = e.currentTarget === map ? {...acts, ArrowUp: acts.ArrowRight, ArrowDown: acts.ArrowLeft, PageUp: () => move(1), PageDown: () => move(-1), n: null, p: null}[e.key] : acts[e.key];
+		if (!act) return;
 		e.preventDefault();
 		act();
 	}
 	lanes.addEventListener("keydown", keys);
 	map.addEventListener("keydown", keys);
-	lanes.addEventListener("focus", draw);
+	addEventListener("keydown", e => { if (e.key === "Escape") tip.hidden = true; });
+	lanes.addEventListener("focus", () => { if (rows.length && !picked) said.textContent = rows[lane].name + ": " + doing(rows[lane]); draw(); });
 	lanes.addEventListener("blur", draw);
 	new ResizeObserver(layout).observe(slot);
 	layout();
 	list();
-	return {draw: now, look: (a, b) => { set(a, b); slot.scrollIntoView(); }};
+	return {draw: now, look: (a, b) => { set(a, b); lanes.focus({preventScroll: true}); slot.scrollIntoView(); }};
 }

@@ -3,6 +3,8 @@ package page
 import (
 	"fmt"
 	"html/template"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,8 +15,8 @@ import (
 // What the pages' own text needs.
 var funcs = template.FuncMap{
 	"duration": duration,
-	"bytes":    words.Bytes,
-	"size":     func(n uint64) string { return words.Bytes(int64(min(n, 1<<62))) },
+	"bytes":    func(n int64) string { return size(uint64(max(n, 0))) },
+	"size":     size,
 	"number":   func(n uint64) string { return words.Grouped(n) },
 	"count":    func(n int) string { return words.Grouped(n) },
 	"plural":   func(n int, one string) string { return words.Plural(n, one) },
@@ -43,9 +45,21 @@ func coverWords(c report.Cover) string {
 	case "cpu":
 		return fmt.Sprintf("CPU time explained, of %s", duration(int64(min(c.All, 1<<62))))
 	case "read":
-		return fmt.Sprintf("bytes read explained, of %s", words.Bytes(int64(min(c.All, 1<<62))))
+		return fmt.Sprintf("bytes read explained, of %s", size(c.All))
 	}
-	return fmt.Sprintf("bytes written explained, of %s", words.Bytes(int64(min(c.All, 1<<62))))
+	return fmt.Sprintf("bytes written explained, of %s", size(c.All))
+}
+
+// size is a number of bytes in three digits, as the page's script says it.
+func size(n uint64) string {
+	for i, unit := range []string{"GiB", "MiB", "KiB"} {
+		if v := float64(n) / float64(int(1)<<(30-10*i)); v >= 1000 {
+			return words.Grouped(uint64(v+.5)) + " " + unit
+		} else if v >= 1 {
+			return strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(v))), 64) + " " + unit
+		}
+	}
+	return words.Grouped(n) + " B"
 }
 
 // duration is a time in the letters that a page has and a terminal may lack.
