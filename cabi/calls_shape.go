@@ -3,11 +3,11 @@ package cabi
 // The machine's shape, and who we are on it. IDs of this part start at 900.
 var callsShape = []Call{
 	// What the machine has, and what of it we may use.
-	{ID: 900, Name: "sysconf", Sig: "long int sysconf(int name)", Class: Shape, Rec: "ret int; f1 name", Reexec: "feed", Feed: "if (x->ret == -1) (void)REAL(); return x->ret", Issue: "skip", Test: "shape"},
-	{ID: 901, Name: "__sysconf", Sig: "long int __sysconf(int name)", Class: Shape, Rec: "ret int; f1 name", Reexec: "feed", Feed: "if (x->ret == -1) (void)REAL(); return x->ret", Issue: "skip", Test: "shape"},
+	{ID: 900, Name: "sysconf", Sig: "long int sysconf(int name)", Class: Shape, Rec: "ret int; f1 name; do told_conf name &r", Reexec: "feed", Feed: "if (x->ret == -1) (void)REAL(); return x->ret", Issue: "skip", Test: "shape"},
+	{ID: 901, Name: "__sysconf", Sig: "long int __sysconf(int name)", Class: Shape, Rec: "ret int; f1 name; do told_conf name &r", Reexec: "feed", Feed: "if (x->ret == -1) (void)REAL(); return x->ret", Issue: "skip", Test: "shape"},
 	{ID: 904, Name: "confstr", Sig: "size_t confstr(int name, char *buf, size_t n)", Class: Shape, Rec: "ret uint; f1 name; f2 n", Reexec: "real", Issue: "skip", Support: Partial, Test: "shape", Note: "the text is a constant of the C library"},
-	{ID: 905, Name: "get_nprocs", Sig: "int get_nprocs(void)", Class: Shape, Rec: "ret int", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
-	{ID: 906, Name: "get_nprocs_conf", Sig: "int get_nprocs_conf(void)", Class: Shape, Rec: "ret int", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
+	{ID: 905, Name: "get_nprocs", Sig: "int get_nprocs(void)", Class: Shape, Rec: "ret int; do told_cpus &r", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
+	{ID: 906, Name: "get_nprocs_conf", Sig: "int get_nprocs_conf(void)", Class: Shape, Rec: "ret int; do told_cpus &r", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
 	{ID: 907, Name: "get_phys_pages", Sig: "long int get_phys_pages(void)", Class: Shape, Rec: "ret int", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
 	{ID: 908, Name: "get_avphys_pages", Sig: "long int get_avphys_pages(void)", Class: Shape, Rec: "ret int", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
 	{ID: 909, Name: "getpagesize", Sig: "int getpagesize(void)", Class: Shape, Rec: "ret int", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
@@ -21,11 +21,11 @@ var callsShape = []Call{
 	{ID: 917, Name: "__getdomainname_chk", Sig: "int __getdomainname_chk(char *name, size_t n, size_t space)", Class: Shape, Rec: "f1 n; str name=shim_name_if(r,name,n)", Reexec: "feed", Feed: "feed_name(x, name, n)", Issue: "skip", Test: "shape"},
 	{ID: 918, Name: "gethostid", Sig: "long int gethostid(void)", Class: Shape, Rec: "pre nested; ret int", Reexec: "real", Issue: "skip", Test: "shape"},
 	{ID: 919, Name: "getdtablesize", Sig: "int getdtablesize(void)", Class: Shape, Rec: "ret int", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
-	{ID: 920, Name: "sched_getcpu", Sig: "int sched_getcpu(void)", Class: Shape, Rec: "ret errno", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
-	{ID: 921, Name: "getcpu", Sig: "int getcpu(unsigned int *cpu, unsigned int *node)", Class: Shape, Rec: "f1 cpu=shim_outu(r,cpu); f2 node=shim_outu(r,node)", Reexec: "feed", Feed: "if (cpu && x->ret == 0) *cpu = (unsigned)x->f1; if (node && x->ret == 0) *node = (unsigned)x->f2", Issue: "skip", Test: "shape"},
-	{ID: 922, Name: "sched_getaffinity", Sig: "int sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)", Class: Shape, Rec: "f1 pid; f2 n; input cpus set n", Reexec: "feed", Feed: "feed_cpus(x, set, n)", Issue: "skip", Test: "shape"},
+	{ID: 920, Name: "sched_getcpu", Sig: "int sched_getcpu(void)", Class: Shape, Rec: "ret errno; do told_cpu &r", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
+	{ID: 921, Name: "getcpu", Sig: "int getcpu(unsigned int *cpu, unsigned int *node)", Class: Shape, Rec: "f1 cpu=shim_told_in(&e,r,cpu); f2 node=shim_outu(r,node)", Reexec: "feed", Feed: "if (cpu && x->ret == 0) *cpu = (unsigned)x->f1; if (node && x->ret == 0) *node = (unsigned)x->f2", Issue: "skip", Test: "shape"},
+	{ID: 922, Name: "sched_getaffinity", Sig: "int sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)", Class: Shape, Rec: "f1 pid; f2 n; input cpus shim_told_set(&e,set,n) n", Reexec: "feed", Feed: "feed_cpus(x, set, n)", Issue: "skip", Test: "shape"},
 	{ID: 923, Name: "sched_setaffinity", Sig: "int sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set)", Class: Shape, Rec: "f1 pid; f2 n; input cpus set n", Reexec: "feed", Feed: "try", Issue: "skip", Test: "shape"},
-	{ID: 924, Name: "pthread_getaffinity_np", Sig: "int pthread_getaffinity_np(pthread_t thread, size_t n, cpu_set_t *set)", Class: Shape, Rec: "ret err; f2 n; input cpus set n", Reexec: "feed", Feed: "feed_cpus(x, set, n)", Issue: "skip", Test: "shape"},
+	{ID: 924, Name: "pthread_getaffinity_np", Sig: "int pthread_getaffinity_np(pthread_t thread, size_t n, cpu_set_t *set)", Class: Shape, Rec: "ret err; f2 n; input cpus shim_told_set(&e,set,n) n", Reexec: "feed", Feed: "feed_cpus(x, set, n)", Issue: "skip", Test: "shape"},
 	{ID: 925, Name: "pthread_setaffinity_np", Sig: "int pthread_setaffinity_np(pthread_t thread, size_t n, const cpu_set_t *set)", Class: Shape, Rec: "ret err; f2 n; input cpus set n", Reexec: "feed", Feed: "try", Issue: "skip", Test: "shape"},
 
 	// How we are scheduled and limited.

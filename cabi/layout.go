@@ -183,6 +183,8 @@ type Control struct {
 	RealShift uint64 // CLOCK_REALTIME and CLOCK_TAI are behind by that as well: a re-execution whose harness was taken off goes on from what it was told
 	StackHz   uint32 // stacks a second that each thread takes at its events; 0: none
 	StackCPU  uint32 // 1: a timer of CPU time takes stacks, too
+	Told      uint32 // processors that the program is told of; 0: those that there are
+	ToldPad   uint32
 }
 
 // Replay is the head of the index that replayd makes of a trace for its re-execution: which chunks of the stream files

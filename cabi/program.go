@@ -153,6 +153,7 @@ const (
 	OpHome   = 4  // its time is the home run's: what it waits for is outside
 	OpLast   = 8  // with OpRole: the section is one that releases, and not one that waits
 	OpSingle = 16 // what its call took at home is part of the demand after it
+	OpMust   = 64 // another result than Want ends the issue; of OpCondwait: it waits to be woken, and not for its turn
 )
 
 // Operations. The comment says what A and B are; Obj is what the name says.
@@ -230,7 +231,9 @@ const (
 	OpYield        = 70
 	OpExec         = 71 // descriptors that exec closes are closed
 	OpCloexec      = 72 // A 1: exec closes it
-	OpLimit        = 73
+	OpCheck        = 73 // A place that is taken now, B readers that had it; A 0: a reader has it, after B places. Where it is not so the issue ends
+	OpCondwait     = 74 // Obj condition, A mutex, B ns or 0: an OpMore follows, A the place after which it may go on, B ns that it sleeps
+	OpLimit        = 75
 )
 
 // ProgResult is the head of what the engine says in the end. A ProgResultThread for each thread follows, then their logs.
@@ -243,15 +246,16 @@ type ProgResult struct {
 	Hz      uint64 // ticks a second
 	Nanos   uint64 // from begin to end
 	Status  uint32 // Result…
-	Failed  uint32 // errno
+	Failed  uint32 // errno; of ResultDiverged the thread that was first, plus 1, 0: nothing could move
 }
 
 // How an issue ended.
 const (
-	ResultDone   = 0
-	ResultStuck  = 1 // nothing could move
-	ResultFailed = 2 // the engine could not do what it had to: errno Failed
-	ResultKilled = 3 // from outside
+	ResultDone     = 0
+	ResultStuck    = 1 // nothing could move
+	ResultFailed   = 2 // the engine could not do what it had to: errno Failed
+	ResultKilled   = 3 // from outside
+	ResultDiverged = 4 // a thread came to another order or result than the program has, which was to end it (OpCheck, OpMust)
 )
 
 // ProgResultThread is what the engine says of a thread.

@@ -26,6 +26,7 @@
 #define PROPHET_OpHome 4
 #define PROPHET_OpLast 8
 #define PROPHET_OpSingle 16
+#define PROPHET_OpMust 64
 #define PROPHET_OpNop 0
 #define PROPHET_OpEnd 1
 #define PROPHET_OpThink 2
@@ -99,11 +100,14 @@
 #define PROPHET_OpYield 70
 #define PROPHET_OpExec 71
 #define PROPHET_OpCloexec 72
-#define PROPHET_OpLimit 73
+#define PROPHET_OpCheck 73
+#define PROPHET_OpCondwait 74
+#define PROPHET_OpLimit 75
 #define PROPHET_ResultDone 0
 #define PROPHET_ResultStuck 1
 #define PROPHET_ResultFailed 2
 #define PROPHET_ResultKilled 3
+#define PROPHET_ResultDiverged 4
 #define PROPHET_ProgMagic 5138416204617110096ull
 #define PROPHET_ResultMagic 6076276542089482322ull
 #define PROPHET_ProgVersion 1

@@ -18,6 +18,7 @@ import (
 
 func insideCmd() *cobra.Command {
 	var writes string
+	var share []string
 	c := &cobra.Command{
 		Use:   "inside [flags] TRACE -- program [args]",
 		Short: "Run a program where all files are as they were before a recorded run",
@@ -44,10 +45,12 @@ cannot be found.`,
 			if err != nil {
 				return err
 			}
+			s.Share = append(s.Share, share...)
 			return live(s)
 		},
 	}
 	c.Flags().SetInterspersed(false)
+	c.Flags().StringArrayVar(&share, "share", nil, "a `DIR` that is really written, whatever becomes of other writes")
 	c.Flags().StringVar(&writes, "writes", "", "a `DIR` for what is written, or the word real")
 	return c
 }

@@ -51,13 +51,13 @@ again (replayd --trace), it shows whether the program does what was issued: then
 			}
 			way, err := wayOf(i.order, i.think)
 			if err != nil || way != demand.PathFree && i.path == "" {
-				return &usageError{exitUsage, errors.New("--order is free or home; it and --think want a --trace, and exclude each other")}
+				return &usageError{exitUsage, errors.New("--order is free, home or strict; it and --think want a --trace, and exclude each other")}
 			}
 			if i.times > 1 && (i.q.Log != "" || i.record != "") {
 				return &usageError{exitUsage, errors.New("--log and --record are of one issue: not with --times")}
 			}
-			if i.record != "" && (i.path == "" || way != demand.PathFree) {
-				return &usageError{exitUsage, errors.New("--record wants a --trace, and locks in free order")}
+			if i.record != "" && (i.path == "" || way != demand.PathFree && way != demand.PathStrict) {
+				return &usageError{exitUsage, errors.New("--record wants a --trace, and locks in free or strict order")}
 			}
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -76,7 +76,7 @@ again (replayd --trace), it shows whether the program does what was issued: then
 	c.Flags().BoolVar(&i.parts, "parts", false, "say where each thread's time went")
 	c.Flags().StringVar(&i.q.Log, "log", "", "write what each operation came to into this `file`")
 	c.Flags().StringVar(&i.record, "record", "", "make this trace `directory` of the issue")
-	c.Flags().StringVar(&i.order, "order", "free", "home: follow home's path, each lock in home's order, to see what a prediction gains by not doing that")
+	c.Flags().StringVar(&i.order, "order", "free", "home: follow home's path, each lock in home's order, to see what a prediction gains by not doing that; strict: end at the first lock in another order, or other result")
 	c.Flags().BoolVar(&i.think, "think", false, "no locks at all: each thread pauses between its calls as long as at home; for comparison, too")
 	c.Flags().BoolVar(&i.asJSON, "json", false, "print one JSON object a time")
 	return c
@@ -166,6 +166,13 @@ func (i *issuing) say(r *issue.Result, made *issued.Result) error {
 		}{r, made})
 	}
 	fmt.Printf("%.6f s; %d operations, %d other ways, %d unknown\n", r.Wall.Seconds(), r.Done, r.Other, r.Unknown)
+	switch d := r.Diverged; {
+	case d == nil:
+	case d.Thread == 0:
+		fmt.Println("  ended where nothing could move in the known order")
+	default:
+		fmt.Println("  ended where a thread left the known path")
+	}
 	for _, p := range r.Parts {
 		fmt.Printf("  thread %-6d %-6s %.6f s\n", p.UID, p.Class, p.Seconds)
 	}
@@ -201,6 +208,8 @@ func wayOf(order string, think bool) (demand.Path, error) {
 		return demand.PathFree, nil
 	case order == "home" && !think:
 		return demand.PathHome, nil
+	case order == "strict" && !think:
+		return demand.PathStrict, nil
 	}
 	return 0, errors.New("no such way")
 }

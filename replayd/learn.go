@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"prophet/cabi"
 	"prophet/runtime/graft"
 	"prophet/runtime/recovery"
 	"prophet/runtime/replay"
@@ -43,6 +44,27 @@ func (r *reexec) learns() error {
 		return fmt.Errorf("--learn: %s is there already", r.learn)
 	}
 	return r.steers()
+}
+
+// endless tells whether the trace may end before the program does: that of an issue that was cut. Then what comes after it is learnt.
+func (r *reexec) endless() bool {
+	return r.learn != "" && r.parted == nil && r.t.Meta.Issued != nil
+}
+
+// asked tells whether each thread has asked for more than the trace has: nothing can move then, and nobody has to wait until that
+// has been so for a while.
+func asked(s *replay.State) bool {
+	some := false
+	for i := range s.Threads {
+		switch t := &s.Threads[i]; {
+		case t.UID == 0 || t.State == cabi.TurnOver && t.Left == 0 || t.State == cabi.TurnNone && t.Chunks == 0:
+		case t.State == cabi.TurnEnd:
+			some = true
+		default:
+			return false
+		}
+	}
+	return some
 }
 
 // part takes the harness off.

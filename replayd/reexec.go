@@ -323,6 +323,9 @@ func (r *reexec) start(ctx context.Context) error {
 	if r.learn != "" {
 		serial = ",stacks=0"
 	}
+	if n := r.t.Meta.Options.Told; n > 0 { // what it asks for once its harness is off
+		serial += fmt.Sprintf(",cpus=%d", n)
+	}
 	env := environment(given, run.Padded([]string{"LD_PRELOAD=" + preload, "PROPHET_TRACE=" + filepath.Join(r.work, "run.prophet"),
 		"PROPHET_OPTIONS=level=" + level + serial + ",replay=" + filepath.Join(r.work, "index") + ",pids=" + pids}, recorded(given)))
 	s := inside.Spec{Path: exe, Argv: r.args, Env: env, Dir: r.cwd, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Pids: pids,
@@ -468,6 +471,16 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 				return r.stood(killed, deadlock)
 			}
 			eventsAtEnd = n
+		}
+		if r.endless() && time.Since(lookedAtEnd) >= standsAfter {
+			lookedAtEnd = time.Now()
+			s, err := r.state()
+			if err != nil {
+				return run.StatusOurs, err
+			}
+			if asked(s) && !r.reported() && r.part(ctx, s.Stall(r.t, r.outside(s), nil)) == nil {
+				continue
+			}
 		}
 		if time.Since(looked) < lookEvery {
 			continue

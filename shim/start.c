@@ -85,6 +85,8 @@ static void options(struct control *c, const char *o)
 		c->chaosseed = shim_parse(v, &v);
 	}
 	c->fast = c->serial || c->chaos ? 0 : c->level;
+	if ((v = option(o, "cpus")))
+		c->told = (u32)shim_parse(v, &v) & 0xffff;
 	stacks_option(c, option(o, "stacks"));
 	if ((v = option(o, "flight")))
 		c->flight = (size_option(v) + PROPHET_SlotSize - 1) / PROPHET_SlotSize * PROPHET_SlotSize;
@@ -231,6 +233,10 @@ static void write_meta(int argc, char **argv)
 	if (shim_ctl.chaos) {
 		shim_put(&t, ", \"chaos\": ");
 		shim_putd(&t, (i64)shim_ctl.chaosseed);
+	}
+	if (shim_ctl.told) {
+		shim_put(&t, ", \"told_cpus\": ");
+		shim_putd(&t, shim_ctl.told);
 	}
 	shim_put(&t, ", \"stacks\": ");
 	shim_putd(&t, (i64)shim_ctl.stackhz);

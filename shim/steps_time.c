@@ -107,6 +107,27 @@ void shim_input_loads(struct ev *e, const double *loads, int n)
 }
 
 /* V each word of 64 processors, down to the last that is not empty. */
+/* Of those that it may use as many as it is told of, the first ones; where these are too few, others from 0 on. */
+const cpu_set_t *shim_told_set(const struct ev *e, cpu_set_t *set, u64 bytes)
+{
+	u64 *w = (u64 *)set, left = shim_told(e), i;
+	if (!left || e->ret != 0 || !set)
+		return set;
+	for (i = 0; i < bytes / 8 * 64; i++)
+		if (w[i / 64] >> i % 64 & 1) {
+			if (left)
+				left--;
+			else
+				w[i / 64] &= ~(1ull << i % 64);
+		}
+	for (i = 0; left && i < bytes / 8 * 64; i++)
+		if (!(w[i / 64] >> i % 64 & 1)) {
+			w[i / 64] |= 1ull << i % 64;
+			left--;
+		}
+	return set;
+}
+
 void shim_input_cpus(struct ev *e, const cpu_set_t *set, u64 bytes)
 {
 	const u64 *w = (const u64 *)set;

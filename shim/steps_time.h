@@ -146,6 +146,43 @@ static inline u64 shim_out32(int r, const void *p)
 
 /* The machine's shape */
 
+/* told is how many processors the program is told of instead of those that there are; 0: of these. What a re-execution
+ * answers the trace says. */
+static inline u32 shim_told(const struct ev *e)
+{
+	return unlikely(shim_ctl.told) && !e->x ? shim_ctl.told : 0;
+}
+
+static inline void shim_do_told_cpus(struct ev *e, int *r)
+{
+	if (shim_told(e) && *r > 0)
+		e->ret = *r = (int)shim_ctl.told;
+}
+
+static inline void shim_do_told_conf(struct ev *e, int name, long *r)
+{
+	if ((name == _SC_NPROCESSORS_CONF || name == _SC_NPROCESSORS_ONLN) && shim_told(e) && *r > 0)
+		e->ret = *r = (long)shim_ctl.told;
+}
+
+/* The one that it is on is one of these. */
+static inline void shim_do_told_cpu(struct ev *e, int *r)
+{
+	if (shim_told(e) && *r > 0)
+		e->ret = *r %= (int)shim_ctl.told;
+}
+
+static inline u64 shim_told_in(const struct ev *e, int r, unsigned int *cpu)
+{
+	if (r != 0 || !cpu)
+		return 0;
+	if (shim_told(e))
+		*cpu %= shim_ctl.told;
+	return *cpu;
+}
+
+HIDDEN const cpu_set_t *shim_told_set(const struct ev *e, cpu_set_t *set, u64 bytes);
+
 long int __sysconf(int name);
 int __getpagesize(void);
 int __gethostname_chk(char *name, size_t n, size_t space);

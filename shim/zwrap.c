@@ -8708,6 +8708,7 @@ EXPORT long int sysconf(int name)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
 	e.f1 = (u64)(name);
+	shim_do_told_conf(&e, name, &r);
 	shim_done(&e);
 	return r;
 }
@@ -8722,6 +8723,7 @@ EXPORT long int __sysconf(int name)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
 	e.f1 = (u64)(name);
+	shim_do_told_conf(&e, name, &r);
 	shim_done(&e);
 	return r;
 }
@@ -8750,6 +8752,7 @@ EXPORT int get_nprocs(void)
 	r = REAL(get_nprocs)();
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
+	shim_do_told_cpus(&e, &r);
 	shim_done(&e);
 	return r;
 }
@@ -8763,6 +8766,7 @@ EXPORT int get_nprocs_conf(void)
 	r = REAL(get_nprocs_conf)();
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
+	shim_do_told_cpus(&e, &r);
 	shim_done(&e);
 	return r;
 }
@@ -8964,6 +8968,7 @@ EXPORT int sched_getcpu(void)
 	r = REAL(sched_getcpu)();
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
+	shim_do_told_cpu(&e, &r);
 	shim_done(&e);
 	return r;
 }
@@ -8977,7 +8982,7 @@ EXPORT int getcpu(unsigned int *cpu, unsigned int *node)
 	r = REAL(getcpu)(cpu, node);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
-	e.f1 = (u64)(shim_outu(r,cpu));
+	e.f1 = (u64)(shim_told_in(&e,r,cpu));
 	e.f2 = (u64)(shim_outu(r,node));
 	shim_done(&e);
 	return r;
@@ -8996,7 +9001,7 @@ EXPORT int sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(pid);
 	e.f2 = (u64)(n);
-	shim_input_cpus(&e, set, n);
+	shim_input_cpus(&e, shim_told_set(&e,set,n), n);
 	shim_done(&e);
 	return r;
 }
@@ -9031,7 +9036,7 @@ EXPORT int pthread_getaffinity_np(pthread_t thread, size_t n, cpu_set_t *set)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
 	e.f2 = (u64)(n);
-	shim_input_cpus(&e, set, n);
+	shim_input_cpus(&e, shim_told_set(&e,set,n), n);
 	shim_done(&e);
 	return r;
 }

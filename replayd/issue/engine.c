@@ -21,7 +21,7 @@
 struct run run;
 
 enum { HELD_NS = 10000000, REFILL_NS = 250000000 };
-enum { LOOK_NS = 10000000, STILL_LOOKS = 300, RELAX_MAX = 100000 };
+enum { LOOK_NS = 10000000, STILL_LOOKS = 300, RELAX_MAX = 100000, LAST_LOOKS = 30 };
 
 u64 now_ns(void)
 {
@@ -36,6 +36,19 @@ void fail(int err)
 	u32 none = 0;
 	atomic_compare_exchange_strong(&run.shared->failed, &none, (u32)(err ? err : EIO));
 	atomic_store(&run.shared->stop, 1);
+}
+
+/* leave stops the run where its path is left; who comes first counts. */
+static void leave(u32 who)
+{
+	u32 none = 0;
+	atomic_compare_exchange_strong(&run.shared->diverged, &none, who);
+	atomic_store(&run.shared->stop, 1);
+}
+
+void diverge(struct self *s)
+{
+	leave(s->n + 1);
 }
 
 static int complain(const char *what, const char *why)
@@ -133,6 +146,7 @@ static bool waiting(u32 code)
 	case PROPHET_OpFlock:
 	case PROPHET_OpFcntlLock:
 	case PROPHET_OpTurn:
+	case PROPHET_OpCondwait:
 		return true;
 	}
 	return false;
@@ -184,29 +198,53 @@ static bool orphaned(void)
 	return poll(&p, 1, 0) > 0 && read(0, &c, 1) <= 0;
 }
 
+/* settled waits until no thread does anything any more, and tells whether that is so by now: what it was in is done and in its log,
+   or cannot be done, as those that it waits for have stopped. Who computes or sleeps for longer does so behind the end. */
+static bool settled(u32 *looks)
+{
+	bool moving = false;
+	for (u32 i = 0; i < run.head->threads; i++) {
+		struct state *s = &run.state[i];
+		moving |= atomic_load(&s->begun) && !atomic_load(&s->over) && !waiting(atomic_load(&s->code));
+	}
+	return ++*looks > (moving ? LAST_LOOKS : LAST_LOOKS / 10);
+}
+
 /* watch waits until all processes have ended; what can move no more is helped, and then ended. */
 static u32 watch(void)
 {
 	u64 last = 0;
-	u32 still = 0, relaxed = 0;
+	u32 still = 0, relaxed = 0, looks = 0;
 	for (;;) {
 		pid_t pid = waitpid(-1, NULL, WNOHANG);
 		if (pid < 0 && errno == ECHILD)
-			return PROPHET_ResultDone;
+			return atomic_load(&run.shared->diverged) ? PROPHET_ResultDiverged : PROPHET_ResultDone;
 		if (pid > 0)
 			continue;
 		if (ended || orphaned()) {
 			kill_all();
 			return PROPHET_ResultKilled;
 		}
-		if (atomic_load(&run.shared->stop)) {
+		if (atomic_load(&run.shared->failed)) {
 			kill_all();
 			return PROPHET_ResultFailed;
+		}
+		if (atomic_load(&run.shared->stop)) {
+			if (settled(&looks)) {
+				kill_all();
+				return PROPHET_ResultDiverged;
+			}
+			nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+			continue;
 		}
 		bool stuck;
 		u64 sum = progress(&stuck);
 		still = sum == last && stuck ? still + 1 : 0;
 		last = sum;
+		if (still >= STILL_LOOKS && run.strict) {
+			leave(STUCK);
+			continue;
+		}
 		if (still >= STILL_LOOKS) {
 			if (relaxed++ >= RELAX_MAX || still >= STILL_LOOKS + 100) {
 				kill_all();
@@ -347,6 +385,8 @@ int issue_main(int argc, char **argv)
 	r.failed = atomic_load(&run.shared->failed);
 	if (r.failed)
 		r.status = PROPHET_ResultFailed;
+	else if (r.status == PROPHET_ResultDiverged)
+		r.failed = run.shared->diverged == STUCK ? 0 : run.shared->diverged;
 	io_remove();
 	if (!report(argv[3], &r))
 		return complain(argv[3], strerror(errno));

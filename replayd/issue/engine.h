@@ -4,7 +4,7 @@
  * Who calls: a constructor of replayd, before Go starts there (start.c), so that nothing of Go's is among the issued.
  * Files:  engine  the run as a whole: what is shared, prepared and watched;  thread  one thread's operations, one after the
  *         other;  costs  what the engine itself needs;  ways  which way a thread goes on;  sync, io  operations, by what they act
- *         on;  order  home's order and home's times, for comparison;  check  that a program is sound.
+ *         on;  order  home's order, kept or checked, and home's times;  check  that a program is sound.
  * Rules:  every index of a program is checked before anything of it runs (check.c); nothing outside of the prepared directory
  *         is written; what all processes share lies in one mapping made before the first fork; a thread writes only its own log.
  */
@@ -26,7 +26,7 @@ typedef int64_t i64;
 typedef uint32_t u32;
 typedef uint16_t u16;
 
-enum { FDS = 16384 };
+enum { FDS = 16384, STUCK = ~0u };
 
 /* What a thread writes often lies in lines of its own, or threads beside it would wait for them. */
 #define LINE _Alignas(64)
@@ -46,6 +46,9 @@ struct object {
 	_Atomic u32 moved; /* order.c: a futex, grows with turn and readers */
 	_Atomic u64 turn; /* places of home's order that are taken */
 	_Atomic u64 readers;
+	_Atomic u32 arrived; /* of a condition: waits that have begun, */
+	_Atomic u32 woken; /* of these, the first ones, that may go on, */
+	_Atomic u32 gone; /* and others that have not waited for that: of them a wake may not be lost */
 };
 
 /* A predicate while it is issued: guarded by its mutex. */
@@ -77,6 +80,7 @@ struct shared {
 	_Atomic u32 stop; /* all end at their next operation */
 	_Atomic u32 relax; /* waits end: grows */
 	_Atomic u32 failed; /* errno of what the engine could not do */
+	_Atomic u32 diverged; /* the thread that was first to leave the program's path, plus 1; STUCK: nothing could move */
 	u64 begin; /* ticks */
 	_Atomic u64 end; /* of the first process */
 };
@@ -112,6 +116,7 @@ struct run {
 	double tick_ns;
 	int dir;
 	double scale; /* CPU demand */
+	bool strict; /* the program has orders that are checked */
 };
 
 extern struct run run;
@@ -141,6 +146,7 @@ struct self {
 	u64 next; /* where to go on, when the operation says so; ~0: behind it */
 	i64 thought; /* ns that it still has to think; negative: has thought too long */
 	bool guessed; /* the operation ended as nothing else moved */
+	bool stopped; /* before its end */
 	u32 came; /* the predicate that it has passed in this section, plus 1 */
 };
 
@@ -190,6 +196,8 @@ void sync_init(struct object *o, const struct progobject *p);
 /* order.c */
 void order_issue(struct self *s, const struct progop *op);
 void order_relax(void);
+void order_wake(struct object *cond, bool all); /* those in OpCondwait */
+void diverge(struct self *s); /* the issue ends: what the program does now is not known */
 
 /* thread.c */
 void memory_begin(void);

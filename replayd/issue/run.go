@@ -42,6 +42,13 @@ type Result struct {
 	Forced  uint64        `json:"forced_waits"`
 	Outside time.Duration `json:"outside_ns"`
 	Parts   []Part        `json:"parts,omitempty"` // the longest first
+
+	Diverged *Diverged `json:"diverged,omitempty"` // of a strict issue that ended before its time
+}
+
+// Diverged is where a strict issue left the path that is known.
+type Diverged struct {
+	Thread uint32 `json:"thread"` // by its number in the program, plus 1; 0: nothing could move any more
 }
 
 // Errors of an issue.
@@ -147,6 +154,9 @@ func readResult(from io.Reader, q Request) (*Result, error) {
 		return r, nil
 	case cabi.ResultStuck:
 		return r, ErrStuck
+	case cabi.ResultDiverged:
+		r.Diverged = &Diverged{h.Failed}
+		return r, nil
 	case cabi.ResultKilled:
 		return r, ErrKilled
 	}

@@ -298,7 +298,10 @@ void sync_issue(struct self *s, const struct progop *op)
 		s->seq = next(o);
 		if (!op->a)
 			release(s, o, op);
-		wake(o, op->code == PROPHET_OpBroadcast);
+		if (run.strict)
+			order_wake(o, op->code == PROPHET_OpBroadcast);
+		else
+			wake(o, op->code == PROPHET_OpBroadcast);
 		break;
 	}
 }

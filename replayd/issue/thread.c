@@ -187,6 +187,8 @@ static void issue(struct self *s, const struct progop *op)
 	case PROPHET_OpTurn:
 	case PROPHET_OpPlaced:
 	case PROPHET_OpThink:
+	case PROPHET_OpCheck:
+	case PROPHET_OpCondwait:
 		order_issue(s, op);
 		break;
 	case PROPHET_OpResident: {
@@ -259,8 +261,10 @@ void run_ops(struct self *s, u64 at)
 			burn(&run.burn, s->burn, run.scale == 1 ? op->cpu : (u64)((double)op->cpu * run.scale));
 			end = 0;
 		}
-		if (atomic_load_explicit(&run.shared->stop, memory_order_relaxed))
+		if (atomic_load_explicit(&run.shared->stop, memory_order_relaxed)) {
+			s->stopped = true;
 			return;
+		}
 		atomic_store_explicit(&s->state->code, op->code, memory_order_relaxed);
 		atomic_store_explicit(&s->state->at, at, memory_order_relaxed);
 		bool wakes = may_wake(op);
@@ -270,11 +274,15 @@ void run_ops(struct self *s, u64 at)
 			return;
 		}
 		issue(s, op);
+		if (s->stopped)
+			return;
 		end = s->room || wakes ? ticks() : 0;
 		settle(s, op, wakes ? end - begin : 0);
 		if (op->code != PROPHET_OpCPU) {
 			if (s->logged < s->room) {
-				s->log[s->logged++] = (struct proglog){begin, end, at | (s->guessed ? PROPHET_LogUnknown : 0), s->seq, s->result};
+				/* What came before a turn did not wait for it. */
+				u64 over = run.strict && op->code == PROPHET_OpTurn ? begin : end;
+				s->log[s->logged++] = (struct proglog){begin, over, at | (s->guessed ? PROPHET_LogUnknown : 0), s->seq, s->result};
 				s->guessed = false;
 				s->state->logged = s->logged; /* others may end the process, or the run */
 			} else {
@@ -282,6 +290,8 @@ void run_ops(struct self *s, u64 at)
 			}
 		}
 		atomic_store_explicit(&s->state->done, atomic_load_explicit(&s->state->done, memory_order_relaxed) + 1, memory_order_relaxed);
+		if (op->flags & PROPHET_OpMust && (s->result < 0 ? s->result : 0) != (op->want < 0 ? op->want : 0))
+			diverge(s);
 		if (s->next != ~0ull) {
 			at = s->next;
 			s->next = ~0ull;
@@ -317,6 +327,11 @@ void run_thread(u32 n)
 	log_moment(s, t->first);
 	run_ops(s, t->first);
 	burn_thread_end(s->burn, &run.burn);
+	if (s->stopped) {
+		s->state->logged = s->logged;
+		atomic_store(&s->state->code, PROPHET_OpTurn); /* it moves no more */
+		return;
+	}
 	if (s->op->code == PROPHET_OpExit)
 		end_process(s);
 	if (run.procs[0].main == s->op->obj && s->op->code == PROPHET_OpEnd)

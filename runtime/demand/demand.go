@@ -124,7 +124,7 @@ type compiler struct {
 	gapAt    []histogram        // gaps by place
 	gapUsual [1 << 12]int64     // what three quarters of them do not exceed
 	loops    *loops
-	orders   *orders // of PathHome
+	orders   *orders // of PathHome and PathStrict
 	sites    map[siteKey]uint32
 
 	connections map[string]int       // by the listener's end and the other: 1 accepted, 2 connected

@@ -364,7 +364,7 @@ func (e *emitter) settle(p *pending, at uint64) {
 	if p.row > 0 {
 		e.loops.rows[p.row-1].Value = at + 1
 	}
-	if p.Flags&cabi.OpChoice != 0 {
+	if p.Flags&cabi.OpChoice != 0 && e.opt.Path == PathFree {
 		e.ways.add(p.Site, p.Want, e.th.n, at+1, e.out.trail(p.Site, p.Want))
 	}
 }

@@ -31,6 +31,9 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		p.Flags |= cabi.OpChoice
 		p.Site, e.lockSite = e.siteNumber(site), site
 	}
+	if o.choice && e.opt.Path == PathStrict {
+		p.Flags |= cabi.OpChoice | cabi.OpMust
+	}
 	// calls is what CPU time the call took, as far as it is issued by itself.
 	if dur > 0 {
 		if r.Note&cabi.NoteWaited != 0 || sleeps(o.code) {

@@ -11,9 +11,10 @@ import (
 type Path int
 
 const (
-	PathFree  Path = iota // locks are real and unordered, wait loops are predicates, other results are other ways
-	PathHome              // the path and the order of home: each lock is taken when its place in the order has come
-	PathThink             // each thread by itself: no locks, and between two calls as much time as at home
+	PathFree   Path = iota // locks are real and unordered, wait loops are predicates, other results are other ways
+	PathHome               // the path and the order of home: each lock is taken when its place in the order has come
+	PathThink              // each thread by itself: no locks, and between two calls as much time as at home
+	PathStrict             // the path of home, which ends where a lock comes in another order or a result is another (strict.go)
 )
 
 // orders are the places that home's run took in the order of each object, as numbers from 1 without gaps.
@@ -24,6 +25,8 @@ type orders struct {
 type order struct {
 	places  []uint64
 	readers []uint64 // of an rwlock: after which place each came
+
+	held, heldReaders int64 // of these, the first ones that are proven
 }
 
 func (o *orders) at(k objKey) *order {
@@ -74,10 +77,13 @@ func (o *orders) note(c *compiler, th *thread, r *trace.Record) {
 		return
 	}
 	l := o.at(c.orderKey(th.group, obj))
+	proven := c.proven(r)
 	if reader {
 		l.readers = append(l.readers, uint64(r.F[1]))
+		l.heldReaders += proven
 	} else {
 		l.places = append(l.places, r.Seq)
+		l.held += proven
 	}
 }
 
@@ -103,8 +109,11 @@ var objectKinds = map[uint16]uint16{cabi.OpLock: cabi.ObjMutex, cabi.OpRdlock: c
 
 // strict issues an event of synchronisation as PathHome and PathThink have it; false: it is issued as always.
 func (e *emitter) strict(r *trace.Record, o *op, p pending, dur int64) bool {
-	if e.opt.Path == PathFree {
+	switch e.opt.Path {
+	case PathFree:
 		return false
+	case PathStrict:
+		return e.checked(r, o, p, dur)
 	}
 	p.Flags, p.Site = 0, 0
 	think := e.opt.Path == PathThink
@@ -167,27 +176,11 @@ func (e *emitter) strict(r *trace.Record, o *op, p pending, dur int64) bool {
 		return true
 	}
 	// Locks of files: an object of ours keeps their order.
-	n, ok := e.objects[k]
-	if !ok {
-		n = uint32(len(e.objs))
-		e.objects[k] = n
-		e.objs = append(e.objs, cabi.ProgObject{})
-	}
-	turn.Obj, done.Obj = n, n
+	turn.Obj = e.orderObject(k)
+	done.Obj = turn.Obj
 	e.put(pending{ProgOp: turn, gap: p.gap})
-	p.gap = 0
-	if code == cabi.OpFlock {
-		p.Code, p.Obj, p.A = code, e.lockFd(r), r.F[0]&^lockNB
-		e.put(p)
-	} else {
-		p.Code = code
-		at := len(e.window)
-		e.fcntl(r, p, dur, uint32(e.fdOf(r)))
-		switch w := &e.window[at]; w.A >> 8 {
-		case fSetlk, fOfdSetlk:
-			w.A += 1 << 8 // the one that waits
-		}
-	}
+	p.gap, p.Code = 0, code
+	e.fileLock(r, p, dur, true)
 	e.put(pending{ProgOp: done})
 	return true
 }

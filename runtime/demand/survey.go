@@ -148,7 +148,7 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 		s.info.Events++
 		s.ran(at, r)
 		s.event(th, at, r)
-		if s.opt.Path == PathHome {
+		if s.opt.Path == PathHome || s.opt.Path == PathStrict {
 			s.orders.note(s.compiler, th, r)
 		}
 	case cabi.TagCPU:

@@ -309,6 +309,24 @@ func (m *maker) fill(l *lane) error {
 		}
 		l.last = e.End
 	}
+	if t := &m.log.Threads[l.n]; len(l.steps) == 0 && !l.over && m.log.Status == cabi.ResultDiverged && t.Over == 0 {
+		l.over = true
+		return m.begunWait(l, t.At)
+	}
+	return nil
+}
+
+// begunWait says what a wait as the program made it names, where the issue ended before the wait did: it had begun.
+func (m *maker) begunWait(l *lane, at uint64) error {
+	w := m.waits[at]
+	if w == nil || len(m.home.Preds) > 0 || at >= m.prog.Ops || m.prog.region(at) != l.n || m.prog.codes[at] != cabi.OpCondwait {
+		return nil
+	}
+	u, st, err := m.h.unit(l.n, w.Unit)
+	if err != nil || !u.is || u.event.Row == nil {
+		return err
+	}
+	l.steps = append(l.steps, step{u: u, stream: st, begin: l.last, end: l.last, wait: true, names: true})
 	return nil
 }
 
@@ -514,7 +532,7 @@ func (m *maker) waited(l *lane, h int, w *demand.MapWait, e *entry) error {
 			return err
 		}
 	}
-	if u == nil || late != (u.event.Ret != 0) {
+	if u == nil || late != (u.event.Ret != 0) && len(m.home.Preds) > 0 { // waits as the program made them are of no predicate
 		if int(w.Pred) >= len(m.home.Preds) {
 			return errors.New("the map names a predicate that is none")
 		}

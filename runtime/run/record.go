@@ -38,6 +38,7 @@ type Options struct {
 	Chaos  *uint64 // seed of the delays that threads get at their calls; nil: none
 	Flight int64   // bytes, 0: all is kept
 	Stacks string  // a rate, cpu, or cpu:rate; "": as the library has it
+	CPUs   int     // that the program is told of; 0: those that there are
 	ASLR   bool    // leave addresses random
 	Force  bool    // replace a trace of that name
 	Args   []string
@@ -208,6 +209,9 @@ func options(o *Options) string {
 	}
 	if o.Chaos != nil {
 		opts = append(opts, fmt.Sprintf("chaos=%d", *o.Chaos))
+	}
+	if o.CPUs > 0 {
+		opts = append(opts, fmt.Sprintf("cpus=%d", o.CPUs))
 	}
 	if o.Stacks != "" {
 		opts = append(opts, "stacks="+o.Stacks)

@@ -115,6 +115,7 @@ type Options struct {
 	Serial  bool    `json:"serial"`
 	Chaos   *uint64 `json:"chaos,omitempty"` // its seed; nil: none
 	Flight  int64   `json:"flight"`
+	Told    int     `json:"told_cpus,omitempty"` // CPUs that the program was told of; 0: those of the machine
 	KeepMax int64   `json:"keep_max,omitempty"`
 	Stacks  int     `json:"stacks"`               // a second and thread, at events
 	CPU     bool    `json:"stacks_cpu,omitempty"` // a timer of CPU time takes stacks, too

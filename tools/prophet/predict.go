@@ -44,6 +44,9 @@ type forecast struct {
 	Outside  float64   `json:"outside_seconds"`
 	Unproven float64   `json:"unproven_share"` // of the issued events, those from where the program did another thing
 	List     []round   `json:"each_round,omitempty"`
+	Strict   *strictly `json:"strict,omitempty"`
+	Threads  int       `json:"threads"` // of the path that is issued
+	Told     int       `json:"told_cpus,omitempty"`
 	// What `replayd issue` is given beside the compiled trace (--keep), and what was tried at home: for who measures on.
 	Args  []string     `json:"issue_args"`
 	Tried predict.Home `json:"tried_at_home"`
@@ -56,7 +59,10 @@ type predictor struct {
 	issues, homeRuns    int
 	whatIfs             int
 	rounds              int
-	targets             int // that have been asked
+	strict              int                // rounds at most; 0: none
+	told                int                // CPUs that the program was told of; 0: those of home
+	shapes              map[int]*predictor // for targets with another number of CPUs
+	targets             int                // that have been asked
 	split               *split
 	force               bool
 	trace               *trace.Trace
@@ -96,6 +102,8 @@ it is said which share of its events comes from where the program did another th
 	c.Flags().IntVar(&p.homeRuns, "home-runs", 3, "how often the program and an issue are tried at home; 0: they are not")
 	c.Flags().IntVar(&p.whatIfs, "what-if", 3, "how often each change of a resource is issued; 0: what it could bring is taken from the critical path")
 	c.Flags().IntVar(&p.rounds, "rounds", 3, "in how many rounds at most a path is to be proven; 0: none is")
+	c.Flags().IntVar(&p.strict, "strict", 0, "prove the path once more, for comparison, by issues that end at the first lock in another order or other result, each in a round of its own, in at most so many `rounds`")
+	c.Flags().Lookup("strict").NoOptDefVal = strictMost
 	c.Flags().BoolVar(&p.force, "force", false, "predict even where it would be refused")
 	c.Flags().StringVar(&p.keep, "keep", "", "keep the compiled trace that was issued last in this `file`, for replayd issue --program")
 	c.Flags().StringVar(&mix, "mix", "", "what kinds of work the program does, as integer=2,float=1 (see prophet calibrate)")
@@ -104,8 +112,8 @@ it is said which share of its events comes from where the program did another th
 		if len(targets) == 0 {
 			return usage("which target? --target, one of\n%s", target.Forms)
 		}
-		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 || p.whatIfs < 0 || p.whatIfs > 1000 || p.rounds < 0 || p.rounds > 1000 {
-			return usage("--issues wants 1 to 1000, --home-runs, --what-if and --rounds 0 to 1000")
+		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 || p.whatIfs < 0 || p.whatIfs > 1000 || p.rounds < 0 || p.rounds > 1000 || p.strict < 0 || p.strict > 1_000_000 {
+			return usage("--issues wants 1 to 1000, --home-runs, --what-if and --rounds 0 to 1000, --strict 0 to 1000000")
 		}
 		if p.keep != "" && len(targets) > 1 {
 			return usage("--keep is of one target")
@@ -163,6 +171,7 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 		return nil, usage("%s is being recorded; its run has to end first", p.path)
 	}
 	p.trace = t
+	defer p.closeShapes()
 	if p.work, err = os.MkdirTemp("", "prophet-predict-"); err != nil {
 		return nil, err
 	}
@@ -309,6 +318,9 @@ type issuer struct {
 
 // demand is what CPU time the program takes at home for a second of the recorded run.
 func (p *predictor) demand() float64 {
+	if p.told > 0 {
+		return 1 // it was recorded just now, and was not tried as it is there
+	}
 	if c := p.trace.Meta.Cover; c != nil {
 		return p.home.Demand(float64(c.CPUNS) / 1e9)
 	}
@@ -339,6 +351,10 @@ type issueResult struct {
 	Unknown uint64 `json:"unknown_ways"`
 	Forced  uint64 `json:"forced_waits"`
 	Outside int64  `json:"outside_ns"`
+
+	Diverged *struct {
+		Thread uint32 `json:"thread"`
+	} `json:"diverged"`
 	Seconds float64
 }
 
@@ -375,14 +391,29 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 		return nil, err
 	}
 	defer at.Close()
+	info, err := at.Hello(ctx, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	q, err := p.as(ctx, info.CPUs)
+	if err != nil {
+		return nil, err
+	}
+	if q != p {
+		at.p, at.factor = q, q.demand()
+	}
 	if s.Host != "" || s.Command != "" {
-		f, err := p.speed(ctx, at)
+		f, err := q.speed(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		at.factor *= f
 	}
-	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: p.homeRuns, Unlearnt: p.info.Unlearnt}
+	p = q
+	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: p.homeRuns, Unlearnt: p.info.Unlearnt, Threads: p.info.Threads, Told: p.told}
+	if p.told > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("the program asks how many CPUs there are: it was recorded anew at home and told %d, and issued as it ran then, with %s", p.told, plural(p.info.Threads, "thread")))
+	}
 	p.targets++
 	proof, err := p.prove(ctx, at, p.targets)
 	if err != nil {
@@ -412,6 +443,11 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 	}
 	f.Target, f.Args, f.Tried = s.Text, at.args(), p.home
 	proof.tell(f)
+	if p.strict > 0 {
+		if f.Strict, err = p.proveStrict(ctx, at); err != nil {
+			return nil, err
+		}
+	}
 	if proof.program != p.program {
 		f.Notes = append(f.Notes, "where the time goes, and what would change it, is of the path that home recorded; the time is of the one that was learnt")
 	}

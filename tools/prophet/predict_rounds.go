@@ -86,7 +86,7 @@ func (p *predictor) prove(ctx context.Context, at *issuer, n int) (*proof, error
 			most, cancel = context.WithTimeout(ctx, roundLeast+time.Duration(roundTimes*r.list[0].Seconds*float64(time.Second)))
 			defer cancel()
 		}
-		took, err := p.issueLogged(most, at, r, log)
+		took, err := p.issueLogged(most, at, r.name, r.program, log)
 		if err != nil && ctx.Err() == nil && most.Err() != nil {
 			break
 		}
@@ -97,8 +97,8 @@ func (p *predictor) prove(ctx context.Context, at *issuer, n int) (*proof, error
 		if err != nil {
 			return nil, fmt.Errorf("the trace of the issue on %s: %w", at.Spec().Text, err)
 		}
-		x := round{Round: i, Seconds: took, Events: res.Events + res.Cut}
-		if r.seconds = []float64{took}; i == 1 {
+		x := round{Round: i, Seconds: took.Seconds, Events: res.Events + res.Cut}
+		if r.seconds = []float64{took.Seconds}; i == 1 {
 			first = r.seconds
 		}
 		v, err := validate(ctx, made, learnt)
@@ -138,25 +138,25 @@ func (p *predictor) prove(ctx context.Context, at *issuer, n int) (*proof, error
 }
 
 // issueLogged issues a program once and brings the log home. A connection that is lost is made anew: what was learnt is here.
-func (p *predictor) issueLogged(ctx context.Context, at *issuer, r *proof, log string) (float64, error) {
+func (p *predictor) issueLogged(ctx context.Context, at *issuer, name, program, log string) (*issueResult, error) {
 	for try := 0; ; try++ {
-		err := at.put(ctx, r.name, r.program)
+		err := at.put(ctx, name, program)
 		if err == nil {
 			var res *issueResult
-			if res, err = at.issue(ctx, r.name, "--log", "log"); err == nil {
+			if res, err = at.issue(ctx, name, "--log", "log"); err == nil {
 				if err = at.Get(ctx, "log", log, issued.LogMax); err == nil {
-					return res.Seconds, nil
+					return res, nil
 				}
 			}
 		}
 		if !errors.Is(err, target.ErrLost) || ctx.Err() != nil || try == lostTries {
-			return 0, err
+			return nil, err
 		}
 		os.RemoveAll(log)
 		spec := at.Spec()
 		at.Close()
 		if err := at.open(ctx, spec); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 }

@@ -25,10 +25,14 @@ const predictJSON = `
   home_seconds              the median of the program's home_runs at home; of none the time of the recorded run
   noise                     how far two rounds of the program lie apart at home, and home_issue_error how far issues
                             are from the program there, as shares
+  threads                   of the path that is issued; told_cpus where the program was recorded anew at home, as it
+                            asks how many CPUs there are and the target has that many
   rounds proven             how often home and target took turns, and whether a re-execution proved the path
   unproven_share            of the issued events, those from where the program did another thing
   each_round                {round, issue_seconds, events, identical, thread, event, call, what, events_learnt}: how many
                             events were issued and asked for, where the program differed, and how long what was learnt is
+  strict                    of --strict: {rounds, most, proven, unproven_share, seconds, stopped, each_round}: how many rounds it
+                            took, of at most how many, how long all of them, and why no more were made
   breakdown                 {thread, class, home_seconds, target_seconds}: all threads' time. Classes are cpu, ready
                             (no core was free), disk, locks, waits (for other threads), pipes (and connections), sleep
                             and outside (of the run). Home is the recorded run, of home_recorded_seconds; target an
@@ -98,6 +102,9 @@ func (p *predictor) say(w io.Writer, list []*forecast) {
 			head = "proven on " + trace.Clean(f.Target)
 		}
 		line(head, "%s", f.provenText())
+		if f.Strict != nil {
+			line("strictly", "%s", f.Strict.text())
+		}
 	}
 	for _, f := range list {
 		f.sayWhere(w, st)
