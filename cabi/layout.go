@@ -180,10 +180,10 @@ type Control struct {
 	Times     uint64              // what times() tells is virtual CLOCK_MONOTONIC + this, in its unit; 0 before the first pause
 	Pauses    [PausesKept]Pausing // the last ones: that of Pause p is number p / 2 % PausesKept
 	Halts     [HaltsMax]uint32
-	RealShift uint64 // CLOCK_REALTIME and CLOCK_TAI are behind by that as well: a re-execution whose harness was taken off goes on from what it was told
-	StackHz   uint32 // stacks a second that each thread takes at its events; 0: none
-	StackCPU  uint32 // 1: a timer of CPU time takes stacks, too
-	Told      uint32 // processors that the program is told of; 0: those that there are
+	RealShift uint64    // CLOCK_REALTIME and CLOCK_TAI are behind by that as well: a re-execution whose harness was taken off goes on from what it was told
+	StackHz   uint32    // stacks a second that each thread takes at its events; 0: none
+	StackCPU  uint32    // 1: a timer of CPU time takes stacks, too
+	Told      [3]uint32 // processors that the program is told it may use, are online, are there; 0: as it is
 	ToldPad   uint32
 }
 

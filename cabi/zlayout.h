@@ -361,10 +361,10 @@ struct control {
 	uint64_t realshift;
 	uint32_t stackhz;
 	uint32_t stackcpu;
-	uint32_t told;
+	uint32_t told[3];
 	uint32_t toldpad;
 };
-_Static_assert(sizeof(struct control) == 3064, "control");
+_Static_assert(sizeof(struct control) == 3072, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -416,7 +416,7 @@ _Static_assert(offsetof(struct control, realshift) == 3040, "control.RealShift")
 _Static_assert(offsetof(struct control, stackhz) == 3048, "control.StackHz");
 _Static_assert(offsetof(struct control, stackcpu) == 3052, "control.StackCPU");
 _Static_assert(offsetof(struct control, told) == 3056, "control.Told");
-_Static_assert(offsetof(struct control, toldpad) == 3060, "control.ToldPad");
+_Static_assert(offsetof(struct control, toldpad) == 3068, "control.ToldPad");
 
 struct replayreport {
 	uint32_t uid;

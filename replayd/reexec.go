@@ -323,8 +323,8 @@ func (r *reexec) start(ctx context.Context) error {
 	if r.learn != "" {
 		serial = ",stacks=0"
 	}
-	if n := r.t.Meta.Options.Told; n > 0 { // what it asks for once its harness is off
-		serial += fmt.Sprintf(",cpus=%d", n)
+	if n := r.t.Meta.Options.Told; n != nil { // what it asks for once its harness is off
+		serial += ",cpus=" + n.String()
 	}
 	env := environment(given, run.Padded([]string{"LD_PRELOAD=" + preload, "PROPHET_TRACE=" + filepath.Join(r.work, "run.prophet"),
 		"PROPHET_OPTIONS=level=" + level + serial + ",replay=" + filepath.Join(r.work, "index") + ",pids=" + pids}, recorded(given)))

@@ -70,6 +70,17 @@ static void stacks_option(struct control *c, const char *v)
 	c->stackhz = (u32)(rate < PROPHET_StackRateMax ? rate : PROPHET_StackRateMax);
 }
 
+/* How many processors it may use, and behind colons how many are online and there are, if that is another number. */
+static void cpus_option(struct control *c, const char *v)
+{
+	u32 i;
+	for (i = 0; i < 3; i++) {
+		c->told[i] = i && *v != ':' ? c->told[i - 1] : (u32)shim_parse(i ? v + 1 : v, &v) & 0xffff;
+		if (!c->told[i])
+			c->told[i] = c->told[0];
+	}
+}
+
 static void options(struct control *c, const char *o)
 {
 	const char *v;
@@ -86,7 +97,7 @@ static void options(struct control *c, const char *o)
 	}
 	c->fast = c->serial || c->chaos ? 0 : c->level;
 	if ((v = option(o, "cpus")))
-		c->told = (u32)shim_parse(v, &v) & 0xffff;
+		cpus_option(c, v);
 	stacks_option(c, option(o, "stacks"));
 	if ((v = option(o, "flight")))
 		c->flight = (size_option(v) + PROPHET_SlotSize - 1) / PROPHET_SlotSize * PROPHET_SlotSize;
@@ -234,9 +245,10 @@ static void write_meta(int argc, char **argv)
 		shim_put(&t, ", \"chaos\": ");
 		shim_putd(&t, (i64)shim_ctl.chaosseed);
 	}
-	if (shim_ctl.told) {
-		shim_put(&t, ", \"told_cpus\": ");
-		shim_putd(&t, shim_ctl.told);
+	for (i = 0; i < 3 && shim_ctl.told[0]; i++) {
+		shim_put(&t, i ? ", " : ", \"told_cpus\": [");
+		shim_putd(&t, shim_ctl.told[i]);
+		shim_put(&t, i == 2 ? "]" : "");
 	}
 	shim_put(&t, ", \"stacks\": ");
 	shim_putd(&t, (i64)shim_ctl.stackhz);

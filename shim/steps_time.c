@@ -110,7 +110,7 @@ void shim_input_loads(struct ev *e, const double *loads, int n)
 /* Of those that it may use as many as it is told of, the first ones; where these are too few, others from 0 on. */
 const cpu_set_t *shim_told_set(const struct ev *e, cpu_set_t *set, u64 bytes)
 {
-	u64 *w = (u64 *)set, left = shim_told(e), i;
+	u64 *w = (u64 *)set, left = shim_told(e, TOLD_MAY), i;
 	if (!left || e->ret != 0 || !set)
 		return set;
 	for (i = 0; i < bytes / 8 * 64; i++)

@@ -148,36 +148,42 @@ static inline u64 shim_out32(int r, const void *p)
 
 /* told is how many processors the program is told of instead of those that there are; 0: of these. What a re-execution
  * answers the trace says. */
-static inline u32 shim_told(const struct ev *e)
+enum { TOLD_MAY, TOLD_ONLINE, TOLD_THERE };
+
+static inline u32 shim_told(const struct ev *e, u32 which)
 {
-	return unlikely(shim_ctl.told) && !e->x ? shim_ctl.told : 0;
+	return unlikely(shim_ctl.told[which]) && !e->t->re ? shim_ctl.told[which] : 0;
 }
 
-static inline void shim_do_told_cpus(struct ev *e, int *r)
+static inline void shim_do_told_cpus(struct ev *e, u32 which, int *r)
 {
-	if (shim_told(e) && *r > 0)
-		e->ret = *r = (int)shim_ctl.told;
+	u32 n = shim_told(e, which);
+	if (n && *r > 0)
+		e->ret = *r = (int)n;
 }
 
 static inline void shim_do_told_conf(struct ev *e, int name, long *r)
 {
-	if ((name == _SC_NPROCESSORS_CONF || name == _SC_NPROCESSORS_ONLN) && shim_told(e) && *r > 0)
-		e->ret = *r = (long)shim_ctl.told;
+	u32 n = name == _SC_NPROCESSORS_ONLN ? shim_told(e, TOLD_ONLINE) : name == _SC_NPROCESSORS_CONF ? shim_told(e, TOLD_THERE) : 0;
+	if (n && *r > 0)
+		e->ret = *r = (long)n;
 }
 
-/* The one that it is on is one of these. */
+/* The one that it is on is one of those that are online. */
 static inline void shim_do_told_cpu(struct ev *e, int *r)
 {
-	if (shim_told(e) && *r > 0)
-		e->ret = *r %= (int)shim_ctl.told;
+	u32 n = shim_told(e, TOLD_ONLINE);
+	if (n && *r > 0)
+		e->ret = *r %= (int)n;
 }
 
 static inline u64 shim_told_in(const struct ev *e, int r, unsigned int *cpu)
 {
+	u32 n = shim_told(e, TOLD_ONLINE);
 	if (r != 0 || !cpu)
 		return 0;
-	if (shim_told(e))
-		*cpu %= shim_ctl.told;
+	if (n)
+		*cpu %= n;
 	return *cpu;
 }
 

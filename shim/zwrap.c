@@ -8752,7 +8752,7 @@ EXPORT int get_nprocs(void)
 	r = REAL(get_nprocs)();
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
-	shim_do_told_cpus(&e, &r);
+	shim_do_told_cpus(&e, TOLD_ONLINE, &r);
 	shim_done(&e);
 	return r;
 }
@@ -8766,7 +8766,7 @@ EXPORT int get_nprocs_conf(void)
 	r = REAL(get_nprocs_conf)();
 	shim_end(&e, WRAP_ONCE);
 	e.ret = (i64)r;
-	shim_do_told_cpus(&e, &r);
+	shim_do_told_cpus(&e, TOLD_THERE, &r);
 	shim_done(&e);
 	return r;
 }

@@ -237,6 +237,7 @@ func (s *server) hello(h target.Header) {
 	if groups, err := cgroup.Own(); err == nil {
 		i.Quota = cgroup.Limit(groups)
 	}
+	i.Online, i.Configured = kernels.Processors()
 	var err error
 	if i.Filesystem, i.Free, err = kernels.Space(s.dir); err == nil && h.Calibrate {
 		i.Machine, err = s.calibrate(h.ID)

@@ -6,6 +6,7 @@ package kernels
 // #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra
 // #cgo LDFLAGS: -lm
 // #include "kernels.h"
+// #include <unistd.h>
 import "C"
 
 import (
@@ -150,4 +151,9 @@ func prices(ctx context.Context) (map[string]calibrate.Figure, error) {
 		out[c.name] = calibrate.NewFigure(runs)
 	}
 	return out, nil
+}
+
+// Processors is how many of them are online and how many there are, as programs are told that ask the C library.
+func Processors() (online, configured int) {
+	return int(C.sysconf(C._SC_NPROCESSORS_ONLN)), int(C.sysconf(C._SC_NPROCESSORS_CONF))
 }

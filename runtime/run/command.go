@@ -30,7 +30,7 @@ func Command(program string) *cobra.Command {
 func CommandWith(program string) (*cobra.Command, *Options) {
 	o := &Options{}
 	var flight string
-	var chaos string
+	var chaos, cpus string
 	var asJSON, quiet, untilFail bool
 	var search Search
 	c := &cobra.Command{
@@ -58,6 +58,11 @@ long; 0 when none failed; 125 too when a trace cannot be removed.`,
 			err := o.check(flight)
 			if err == nil {
 				err = o.chaos(chaos)
+			}
+			if err == nil && cpus != "" {
+				if o.CPUs, err = trace.ParseCPUs(cpus); err != nil {
+					err = ours("--cpus: %w", err)
+				}
 			}
 			if err == nil && !untilFail && (search.Runs != defaultRuns || search.Timeout != 0) {
 				err = ours("--runs and --timeout belong to --until-fail")
@@ -101,7 +106,7 @@ long; 0 when none failed; 125 too when a trace cannot be removed.`,
 	f.DurationVar(&search.Timeout, "timeout", 0, "with --until-fail: a run that takes longer (as 10s) has failed")
 	f.StringVar(&flight, "flight", "", "keep only the last part, of this size (16M), in memory")
 	f.StringVar(&o.Stacks, "stacks", strconv.Itoa(cabi.StackRate), "take the stacks of each thread at its events up to `RATE` times a second, 0: none; cpu, or cpu:RATE: also by a timer of its CPU time")
-	f.IntVar(&o.CPUs, "cpus", 0, "tell the program that the machine has so many `CPUs`, so that it starts as many threads as it would there (default: those that it has)")
+	f.StringVar(&cpus, "cpus", "", "tell the program that the machine has so many `CPUS`, so that it starts as many threads as it would there; or, where these differ, how many it may use, are online and are there: 1:2:2")
 	f.BoolVar(&o.ASLR, "aslr", false, "leave addresses random, as they are without Prophet")
 	f.BoolVar(&o.Force, "force", false, "replace a trace of that name")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object about the run on stderr at the end")
@@ -138,9 +143,6 @@ func (o *Options) check(flight string) error {
 	}
 	if _, ok := trace.LevelByName(o.Level); !ok {
 		return ours("--level %s: one of off, order, full", o.Level)
-	}
-	if o.CPUs < 0 || o.CPUs > 1<<14 {
-		return ours("--cpus %d: no number of CPUs", o.CPUs)
 	}
 	if err := checkStacks(o.Stacks); err != nil {
 		return err

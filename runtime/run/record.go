@@ -35,12 +35,12 @@ type Options struct {
 	Inputs string // none, hash, full, default
 	Level  string // off, order, full
 	Serial bool
-	Chaos  *uint64 // seed of the delays that threads get at their calls; nil: none
-	Flight int64   // bytes, 0: all is kept
-	Stacks string  // a rate, cpu, or cpu:rate; "": as the library has it
-	CPUs   int     // that the program is told of; 0: those that there are
-	ASLR   bool    // leave addresses random
-	Force  bool    // replace a trace of that name
+	Chaos  *uint64     // seed of the delays that threads get at their calls; nil: none
+	Flight int64       // bytes, 0: all is kept
+	Stacks string      // a rate, cpu, or cpu:rate; "": as the library has it
+	CPUs   *trace.CPUs // that the program is told of; nil: those that there are
+	ASLR   bool        // leave addresses random
+	Force  bool        // replace a trace of that name
 	Args   []string
 	Prog   trace.Progress // while completing
 
@@ -210,8 +210,8 @@ func options(o *Options) string {
 	if o.Chaos != nil {
 		opts = append(opts, fmt.Sprintf("chaos=%d", *o.Chaos))
 	}
-	if o.CPUs > 0 {
-		opts = append(opts, fmt.Sprintf("cpus=%d", o.CPUs))
+	if o.CPUs != nil {
+		opts = append(opts, "cpus="+o.CPUs.String())
 	}
 	if o.Stacks != "" {
 		opts = append(opts, "stacks="+o.Stacks)

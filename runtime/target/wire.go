@@ -92,7 +92,9 @@ const (
 // Info is what a target says of itself.
 type Info struct {
 	Arch       string             `json:"arch"`
-	CPUs       int                `json:"cpus"`
+	CPUs       int                `json:"cpus"`            // that an issue may use
+	Online     int                `json:"online"`          // as sysconf has it
+	Configured int                `json:"configured"`      // the same
 	Quota      float64            `json:"quota,omitempty"` // of CPU time, in CPUs; 0: all
 	Dir        string             `json:"dir"`             // the directory that its files are in
 	Filesystem string             `json:"filesystem"`

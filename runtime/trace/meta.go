@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -115,10 +116,39 @@ type Options struct {
 	Serial  bool    `json:"serial"`
 	Chaos   *uint64 `json:"chaos,omitempty"` // its seed; nil: none
 	Flight  int64   `json:"flight"`
-	Told    int     `json:"told_cpus,omitempty"` // CPUs that the program was told of; 0: those of the machine
+	Told    *CPUs   `json:"told_cpus,omitempty"` // CPUs that the program was told of; nil: those of the machine
 	KeepMax int64   `json:"keep_max,omitempty"`
 	Stacks  int     `json:"stacks"`               // a second and thread, at events
 	CPU     bool    `json:"stacks_cpu,omitempty"` // a timer of CPU time takes stacks, too
+}
+
+// CPUs is how many CPUs a program may use, how many are online, and how many there are.
+type CPUs [3]int
+
+// String is how options have it.
+func (c CPUs) String() string { return fmt.Sprintf("%d:%d:%d", c[0], c[1], c[2]) }
+
+// ParseCPUs reads what String writes; what is left out is as what stands before it.
+func ParseCPUs(s string) (*CPUs, error) {
+	var c CPUs
+	rest, more := s, true
+	for i := range c {
+		if !more {
+			c[i] = c[i-1]
+			continue
+		}
+		var word string
+		word, rest, more = strings.Cut(rest, ":")
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > 1<<14 {
+			return nil, fmt.Errorf("%q is no number of CPUs", word)
+		}
+		c[i] = n
+	}
+	if more {
+		return nil, fmt.Errorf("%q: more than how many CPUs it may use, are online and are there", s)
+	}
+	return &c, nil
 }
 
 // Ended is how and when the run ended.

@@ -31,22 +31,22 @@ import (
 // forecast is a prediction as it is printed: what reports read, and what only this command says.
 type forecast struct {
 	report.Prediction
-	Refused  string    `json:"refused,omitempty"`
-	Issues   int       `json:"issues"`
-	Seconds  []float64 `json:"issues_seconds"` // what each took
-	Factor   float64   `json:"cpu_factor"`
-	Off      float64   `json:"home_issue_error"` // of issuing at home against the program there, as a share
-	Checked  int       `json:"home_runs"`
-	Unknown  uint64    `json:"unknown_ways"`
-	Other    uint64    `json:"other_ways"`
-	Forced   uint64    `json:"forced_waits"`
-	Unlearnt int       `json:"unlearnt_loops"`
-	Outside  float64   `json:"outside_seconds"`
-	Unproven float64   `json:"unproven_share"` // of the issued events, those from where the program did another thing
-	List     []round   `json:"each_round,omitempty"`
-	Strict   *strictly `json:"strict,omitempty"`
-	Threads  int       `json:"threads"` // of the path that is issued
-	Told     int       `json:"told_cpus,omitempty"`
+	Refused  string      `json:"refused,omitempty"`
+	Issues   int         `json:"issues"`
+	Seconds  []float64   `json:"issues_seconds"` // what each took
+	Factor   float64     `json:"cpu_factor"`
+	Off      float64     `json:"home_issue_error"` // of issuing at home against the program there, as a share
+	Checked  int         `json:"home_runs"`
+	Unknown  uint64      `json:"unknown_ways"`
+	Other    uint64      `json:"other_ways"`
+	Forced   uint64      `json:"forced_waits"`
+	Unlearnt int         `json:"unlearnt_loops"`
+	Outside  float64     `json:"outside_seconds"`
+	Unproven float64     `json:"unproven_share"` // of the issued events, those from where the program did another thing
+	List     []round     `json:"each_round,omitempty"`
+	Strict   *strictly   `json:"strict,omitempty"`
+	Threads  int         `json:"threads"` // of the path that is issued
+	Told     *trace.CPUs `json:"told_cpus,omitempty"`
 	// What `replayd issue` is given beside the compiled trace (--keep), and what was tried at home: for who measures on.
 	Args  []string     `json:"issue_args"`
 	Tried predict.Home `json:"tried_at_home"`
@@ -59,10 +59,11 @@ type predictor struct {
 	issues, homeRuns    int
 	whatIfs             int
 	rounds              int
-	strict              int                // rounds at most; 0: none
-	told                int                // CPUs that the program was told of; 0: those of home
-	shapes              map[int]*predictor // for targets with another number of CPUs
-	targets             int                // that have been asked
+	strict              int                       // rounds at most; 0: none
+	told                *trace.CPUs               // that the program was told of; nil: those of home
+	here                *trace.CPUs               // home's; nil: not asked yet
+	shapes              map[trace.CPUs]*predictor // for targets with other CPUs
+	targets             int                       // that have been asked
 	split               *split
 	force               bool
 	trace               *trace.Trace
@@ -318,7 +319,7 @@ type issuer struct {
 
 // demand is what CPU time the program takes at home for a second of the recorded run.
 func (p *predictor) demand() float64 {
-	if p.told > 0 {
+	if p.told != nil {
 		return 1 // it was recorded just now, and was not tried as it is there
 	}
 	if c := p.trace.Meta.Cover; c != nil {
@@ -395,7 +396,7 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := p.as(ctx, info.CPUs)
+	q, err := p.as(ctx, trace.CPUs{info.CPUs, info.Online, info.Configured})
 	if err != nil {
 		return nil, err
 	}
@@ -411,8 +412,8 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 	}
 	p = q
 	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: p.homeRuns, Unlearnt: p.info.Unlearnt, Threads: p.info.Threads, Told: p.told}
-	if p.told > 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("the program asks how many CPUs there are: it was recorded anew at home and told %d, and issued as it ran then, with %s", p.told, plural(p.info.Threads, "thread")))
+	if p.told != nil {
+		f.Notes = append(f.Notes, fmt.Sprintf("the program asks how many CPUs there are: it was recorded anew at home, told of %d, of which it may use %d, and issued as it ran then, with %s", p.told[1], p.told[0], plural(p.info.Threads, "thread")))
 	}
 	p.targets++
 	proof, err := p.prove(ctx, at, p.targets)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"prophet/cabi"
 	"prophet/runtime/run"
+	"prophet/runtime/target"
 	"prophet/runtime/term"
 	"prophet/runtime/trace"
 )
@@ -29,40 +28,67 @@ import (
 const shapeRuns = 3
 
 // as is the predictor for a target with so many CPUs.
-func (p *predictor) as(ctx context.Context, cpus int) (*predictor, error) {
-	if q := p.shapes[cpus]; q != nil {
+func (p *predictor) as(ctx context.Context, there trace.CPUs) (*predictor, error) {
+	if q := p.shapes[there]; q != nil {
 		return q, nil
 	}
-	m := p.trace.Meta
-	if cmp.Or(m.Options.Told, m.Machine.CPUs) == cpus || m.Machine.CPUs == 0 {
-		return p, nil
-	}
-	if asks, err := asksForCPUs(p.trace); err != nil || !asks {
+	was, err := p.toldOf(ctx)
+	if err != nil || was == there {
 		return p, err
 	}
-	if err := m.Whole(); err != nil {
-		return nil, fmt.Errorf("its program asks how many CPUs there are, and has to be asked anew for a target with %d: %w", cpus, err)
+	asks, err := asksForCPUs(p.trace)
+	differs := false
+	for i := range asks {
+		differs = differs || asks[i] && was[i] != there[i]
+	}
+	if err != nil || !differs {
+		return p, err
+	}
+	if err := p.trace.Meta.Whole(); err != nil {
+		return nil, fmt.Errorf("its program asks how many CPUs there are, and has to be asked anew for a target with other ones: %w", err)
 	}
 	q := *p
-	q.told, q.split, q.targets = cpus, nil, 0
-	q.work = filepath.Join(p.work, fmt.Sprint("cpus-", cpus))
+	q.told, q.split, q.targets = &there, nil, 0
+	q.work = filepath.Join(p.work, fmt.Sprint("cpus-", len(p.shapes)))
 	if err := os.Mkdir(q.work, 0o700); err != nil {
 		return nil, err
 	}
 	if q.program = p.keep; q.program == "" {
 		q.program = filepath.Join(q.work, "program")
 	}
-	if err := q.recordAs(ctx, cpus); err != nil {
-		return nil, fmt.Errorf("recording the program for a target with %d CPUs: %w", cpus, err)
-	}
-	if err := q.compile(); err != nil {
-		return nil, err
+	if err := q.recordAs(ctx); err != nil {
+		return nil, fmt.Errorf("recording the program for a target with %d CPUs: %w", there[0], err)
 	}
 	if p.shapes == nil {
-		p.shapes = map[int]*predictor{}
+		p.shapes = map[trace.CPUs]*predictor{}
 	}
-	p.shapes[cpus] = &q
-	return &q, nil
+	p.shapes[there] = &q
+	return &q, q.compile()
+}
+
+// toldOf is what CPUs the recorded run was told of: home's, unless its recorder said others.
+func (p *predictor) toldOf(ctx context.Context) (trace.CPUs, error) {
+	m := p.trace.Meta
+	if m.Options.Told != nil {
+		return *m.Options.Told, nil
+	}
+	if p.here == nil {
+		t, err := target.Open(ctx, target.Spec{Text: "local"})
+		if err != nil {
+			return trace.CPUs{}, err
+		}
+		info, err := t.Hello(ctx, false, nil)
+		t.Close()
+		if err != nil {
+			return trace.CPUs{}, err
+		}
+		p.here = &trace.CPUs{info.CPUs, info.Online, info.Configured}
+	}
+	is := *p.here
+	if m.Machine.CPUs > 0 {
+		is[0] = m.Machine.CPUs
+	}
+	return is, nil
 }
 
 // closeShapes gives back what predictors for other machines have open.
@@ -72,43 +98,41 @@ func (p *predictor) closeShapes() {
 	}
 }
 
-// The calls by which programs ask how many CPUs there are; of sysconf the names.
+// What the calls ask for by which programs learn how many CPUs there are, as trace.CPUs has it; of sysconf its names say it.
 var (
-	cpuCalls = map[string]bool{"get_nprocs": true, "get_nprocs_conf": true, "sched_getaffinity": true, "pthread_getaffinity_np": true}
-	cpuConfs = map[int64]bool{83: true, 84: true} // _SC_NPROCESSORS_CONF, _SC_NPROCESSORS_ONLN
+	cpuCalls = map[string]int{"sched_getaffinity": 0, "pthread_getaffinity_np": 0, "get_nprocs": 1, "get_nprocs_conf": 2}
+	cpuConfs = map[int64]int{84: 1, 83: 2} // _SC_NPROCESSORS_ONLN, _SC_NPROCESSORS_CONF
 )
 
-// asksForCPUs tells whether the recorded run asked how many CPUs there are.
-func asksForCPUs(t *trace.Trace) (asks bool, err error) {
-	found := make([]bool, len(t.Threads)+1)
-	index := map[*trace.Thread]int{}
-	for i, th := range t.Threads {
-		index[th] = i
-	}
-	_, err = t.WalkOnly(cabi.SetOf(cabi.Shape), 1, func(th *trace.Thread) trace.Visit {
-		i, ok := index[th]
-		if !ok {
-			i = len(t.Threads)
-		}
+// asksForCPUs tells whether the recorded run asked how many CPUs it may use, are online, are there.
+func asksForCPUs(t *trace.Trace) (asks [3]bool, err error) {
+	_, err = t.WalkOnly(cabi.SetOf(cabi.Shape), 1, func(*trace.Thread) trace.Visit {
 		return func(r *trace.Record) error {
-			if r.Tag == trace.TagEvent && r.Row != nil && (cpuCalls[r.Row.Name] || strings.HasSuffix(r.Row.Name, "sysconf") && cpuConfs[r.F[0]]) {
-				found[i] = true
+			if r.Tag != trace.TagEvent || r.Row == nil {
+				return nil
+			}
+			which, ok := cpuCalls[r.Row.Name]
+			if strings.HasSuffix(r.Row.Name, "sysconf") {
+				which, ok = cpuConfs[r.F[0]]
+			}
+			if ok {
+				asks[which] = true
 			}
 			return nil
 		}
 	})
-	return slices.Contains(found, true), err
+	return asks, err
 }
 
 // recordAs records the program where all is as before the recorded run, and tells it how many CPUs there are.
-func (p *predictor) recordAs(ctx context.Context, cpus int) error {
+func (p *predictor) recordAs(ctx context.Context) error {
 	runs := min(max(p.homeRuns, 1), shapeRuns)
-	bar := term.NewProgress(fmt.Sprintf("recording with %d CPUs", cpus))
+	bar := term.NewProgress(fmt.Sprintf("recording with %d CPUs", p.told[0]))
 	defer bar.Done()
 	made := map[uint64]string{} // by CPU time
 	for i := range runs {
 		out := filepath.Join(p.work, fmt.Sprintf("%d.prophet", i))
-		cpu, err := p.record1(ctx, cpus, out)
+		cpu, err := p.record1(ctx, out)
 		if err != nil {
 			return err
 		}
@@ -135,7 +159,7 @@ func (p *predictor) recordAs(ctx context.Context, cpus int) error {
 }
 
 // record1 records the program once, and says how much CPU time it took.
-func (p *predictor) record1(ctx context.Context, cpus int, out string) (uint64, error) {
+func (p *predictor) record1(ctx context.Context, out string) (uint64, error) {
 	replayd, err := run.FindReplayd()
 	if err != nil {
 		return 0, err
@@ -161,7 +185,7 @@ func (p *predictor) record1(ctx context.Context, cpus int, out string) (uint64, 
 	if err != nil {
 		return 0, err
 	}
-	args := []string{"inside", "--share", p.work, abs, "--", self, "record", "--quiet", "--cpus", strconv.Itoa(cpus), "--stacks", "0", "-o", out}
+	args := []string{"inside", "--share", p.work, abs, "--", self, "record", "--quiet", "--cpus", p.told.String(), "--stacks", "0", "-o", out}
 	if o.Inputs != "" {
 		args = append(args, "--inputs", o.Inputs)
 	}

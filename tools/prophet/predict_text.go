@@ -26,7 +26,7 @@ const predictJSON = `
   noise                     how far two rounds of the program lie apart at home, and home_issue_error how far issues
                             are from the program there, as shares
   threads                   of the path that is issued; told_cpus where the program was recorded anew at home, as it
-                            asks how many CPUs there are and the target has that many
+                            asks how many CPUs there are: those that it may use there, are online, are there
   rounds proven             how often home and target took turns, and whether a re-execution proved the path
   unproven_share            of the issued events, those from where the program did another thing
   each_round                {round, issue_seconds, events, identical, thread, event, call, what, events_learnt}: how many

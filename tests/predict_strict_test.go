@@ -1,0 +1,148 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"prophet/runtime/recovery"
+)
+
+// predicted is what of `prophet predict --json` these tests look at.
+type predicted struct {
+	Seconds  float64 `json:"predicted_seconds"`
+	Rounds   int     `json:"rounds"`
+	Proven   bool    `json:"proven"`
+	Threads  int     `json:"threads"`
+	Told     []int   `json:"told_cpus"`
+	Unproven float64 `json:"unproven_share"`
+	Strict   *struct {
+		Rounds   int     `json:"rounds"`
+		Most     int     `json:"most"`
+		Proven   bool    `json:"proven"`
+		Unproven float64 `json:"unproven_share"`
+		Stopped  string  `json:"stopped"`
+		Each     []struct {
+			Identical uint64 `json:"identical"`
+		} `json:"each_round"`
+	} `json:"strict"`
+}
+
+// predict predicts without trying the program at home, with what is to be left of temporary files in a directory of its own.
+func predict(t *testing.T, trace string, args ...string) (p predicted, said string, err error) {
+	t.Helper()
+	tmp := t.TempDir()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, built(t, "prophet"), append([]string{"predict", trace, "--json", "--force", "--home-runs", "0", "--what-if", "0", "-n", "1"}, args...)...)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err = cmd.Run(); err == nil {
+		err = json.Unmarshal(out.Bytes(), &p)
+	}
+	if left, _ := os.ReadDir(tmp); len(left) > 0 {
+		t.Errorf("left is %v", left)
+	}
+	return p, errs.String(), err
+}
+
+// A barrier's threads come in another order each time. What we prove in a few rounds takes a round for each of these orders where each of
+// them is learnt by itself; no more rounds than are allowed; and each proves more than the one before.
+func TestPredictStrict(t *testing.T) {
+	trace := recordedProgram(t, "barrier", "3", "8")
+	p, said, err := predict(t, trace, "--target", "local", "--strict")
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	if !p.Proven || p.Rounds > 3 || p.Strict == nil || !p.Strict.Proven || p.Strict.Rounds < 2*p.Rounds+3 || p.Strict.Most != 100 {
+		t.Errorf("%+v; %+v", p, p.Strict)
+	}
+	last := uint64(0)
+	for i, x := range p.Strict.Each {
+		if x.Identical <= last && i > 0 {
+			t.Errorf("round %d proves %d events, the one before %d", i+1, x.Identical, last)
+		}
+		last = x.Identical
+	}
+	if p, said, err = predict(t, trace, "--target", "local", "--strict=2"); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	if s := p.Strict; !p.Proven || s == nil || s.Proven || s.Rounds != 2 || s.Most != 2 || s.Unproven <= 0.2 || s.Unproven > 1 {
+		t.Errorf("%+v; %+v", p, p.Strict)
+	}
+}
+
+// threadsOf is how many threads a recorded run had.
+func threadsOf(t *testing.T, path string) int {
+	t.Helper()
+	tr, _, _, err := recovery.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	return len(tr.Threads)
+}
+
+// Programs that start as many threads as there are CPUs are predicted with those that they would start there.
+func TestPredictShape(t *testing.T) {
+	dir := t.TempDir()
+	if err := exec.Command("sh", "-c", "seq 400000 >"+filepath.Join(dir, "data")).Run(); err != nil {
+		t.Fatal(err)
+	}
+	prophet, data := built(t, "prophet"), filepath.Join(dir, "data")
+	record := func(name string, argv ...string) string {
+		path := filepath.Join(dir, name)
+		cmd := exec.Command(argv[0], append(argv[1:], "record", "-q", "-o", path, "--")...)
+		cmd.Args = append(cmd.Args, map[string][]string{"x": {"xz", "-T0", "-1", "--block-size=256KiB", "-k", "-c", data}, "p": {"pigz", "-k", "-c", data}}[name[:1]]...)
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	visited := 0
+	for _, name := range []string{"xz", "pigz"} {
+		home, there := record(name, prophet), record(name+"-there", "taskset", "-c", "0", prophet)
+		p, said, err := predict(t, home, "--target", "local,cpus=1", "--rounds", "0")
+		if err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		if want := threadsOf(t, there); p.Threads != want || (p.Told != nil) != (threadsOf(t, home) != want) {
+			t.Errorf("%s: predicted with %d threads (told %v), there it has %d, and here %d", name, p.Threads, p.Told, want, threadsOf(t, home))
+		}
+		// A target with the CPUs that it was told of asks for nothing else.
+		if p, said, err = predict(t, home, "--target", "local", "--rounds", "0"); err != nil || p.Told != nil || p.Threads != threadsOf(t, home) {
+			t.Errorf("%s at home: %+v, %v: %s", name, p, err, said)
+		}
+		visited++
+	}
+	if visited != 2 {
+		t.Errorf("%d programs", visited)
+	}
+}
+
+// What a program is told of CPUs is told by each call that tells of them, in children too, and again when it is executed again.
+func TestToldCPUs(t *testing.T) {
+	script := `nproc; nproc --all; getconf _NPROCESSORS_ONLN; getconf _NPROCESSORS_CONF; python3 -c 'import os; print(os.cpu_count(), len(os.sched_getaffinity(0)))'`
+	dir := t.TempDir()
+	for _, x := range []struct{ told, says string }{{"1", "1\n1\n1\n1\n1 1\n"}, {"3", "3\n3\n3\n3\n3 3\n"}, {"1:2:5", "1\n5\n2\n5\n2 1\n"}} {
+		path := filepath.Join(dir, x.told+".prophet")
+		out, err := exec.Command(built(t, "prophet"), "record", "-q", "--cpus", x.told, "-o", path, "--", "sh", "-c", script).CombinedOutput()
+		if err != nil || string(out) != x.says {
+			t.Errorf("told %s: %v: %q, not %q", x.told, err, out, x.says)
+		}
+		if out, err := exec.Command(built(t, "replayd"), "--trace", path).Output(); err != nil || string(out) != x.says {
+			t.Errorf("executed again, told %s: %v: %q", x.told, err, out)
+		}
+	}
+	for _, bad := range []string{"0", "x", "1:2:3:4", "-1", "1:"} {
+		if out, err := exec.Command(built(t, "prophet"), "record", "--cpus", bad, "--", "true").CombinedOutput(); err == nil || !bytes.Contains(out, []byte("--cpus")) {
+			t.Errorf("--cpus %s: %v, %s", bad, err, out)
+		}
+	}
+}
