@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"prophet/cabi"
 )
@@ -95,6 +96,25 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s: %v\n%s", shell, err, out)
 		}
 	}
+	home := []string{"PATH=" + filepath.Join(top, "build") + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm"}
+	bash := exec.Command("bash", "--norc", "-c", `. /usr/share/bash-completion/bash_completion; . "$0"
+		for line in "prophet scr" "prophet export --par" "prophet dump --thr"; do
+			COMP_WORDS=($line) COMP_LINE=$line COMP_POINT=${#line} COMP_TYPE=9; COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); __start_prophet; echo ${COMPREPLY[@]}
+		done`, filepath.Join(share, "bash-completion/completions/prophet"))
+	bash.Env = home
+	if out, err := bash.Output(); err != nil || string(out) != "scrub\n--parquet\n--thread\n" {
+		t.Errorf("bash completes to %q, %v", out, err)
+	}
+	// zsh completes on a terminal alone.
+	zsh := exec.Command("zsh", "-f", "-c", `zmodload zsh/zpty; zpty z zsh -f -i
+		zpty -w z "fpath=($0 \$fpath); autoload -U compinit; compinit -u -D; PS1='> '; echo rea''dy"; zpty -r -m z m '*ready*'
+		zpty -w -n z $'prophet scr\t'; zpty -r -m z m '*scrub*'; echo complete; zpty -d z`, filepath.Join(share, "zsh/site-functions"))
+	zsh.Env, zsh.WaitDelay = home, time.Second
+	late := time.AfterFunc(20*time.Second, func() { zsh.Process.Kill() })
+	if out, err := zsh.CombinedOutput(); err != nil || string(out) != "complete\n" {
+		t.Errorf("zsh does not complete: %q, %v", out, err)
+	}
+	late.Stop()
 	fish := exec.Command("fish", "--no-config", "-c", "source "+filepath.Join(share, "fish/vendor_completions.d/prophet.fish")+"; complete -C 'prophet scr'")
 	fish.Env = append(os.Environ(), "PATH="+filepath.Join(top, "build")+":"+os.Getenv("PATH"), "HOME="+t.TempDir())
 	if out, err := fish.Output(); err != nil || !strings.HasPrefix(string(out), "scrub\t") {

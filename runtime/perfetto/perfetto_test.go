@@ -152,8 +152,11 @@ func TestBounds(t *testing.T) {
 }
 
 // Any records make a picture that can be read: nested, with no arrow back in time, nothing without its track.
-func TestAnyRecords(t *testing.T) {
+func FuzzPicture(f *testing.F) {
 	for seed := range uint64(30) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		tr := made(t, func(w *trace.Writer) {
 			for uid := uint32(1); uid <= 4; uid++ {
@@ -200,7 +203,7 @@ func TestAnyRecords(t *testing.T) {
 				t.Fatalf("seed %d: an arrow from %s to %s points back in time", seed, f.From.Name, f.To.Name)
 			}
 		}
-	}
+	})
 }
 
 // A thread that the trace says nothing of has a track nevertheless.

@@ -53,7 +53,7 @@ function size(n) {
 }
 
 const grouped = n => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
-const plural = (n, one) => grouped(n) + " " + one + (n === 1 ? "" : one.endsWith("s") ? "es" : "s");
+const plural = (n, one) => grouped(n) + " " + one + (n === 1 ? "" : /(s|ch|x)$/.test(one) ? "es" : "s");
 const percent = x => !isFinite(x) ? "–" : x >= .0995 ? Math.round(100 * x) + "%" : x > 0 && x < .001 ? "<0.1%" : (100 * x).toFixed(1) + "%";
 
 let colours = {};

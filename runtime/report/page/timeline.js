@@ -378,7 +378,7 @@ function timeline(t, slot) {
 		best.sort((a, b) => b.took - a.took);
 		best.length = Math.min(best.length, most);
 		longest.refill(best);
-		inView.hidden = !best.length && !words;
+		inView.hidden = !t.lanes.some(l => l.begin.length);
 	}
 
 	function choose(l, i, look) {
