@@ -53,7 +53,7 @@ var verdictWords = map[string]string{"more": "more", "less": "less", "same": "no
 
 func (e *textWriter) head(what, a, b string) {
 	e.line("")
-	e.line("%s%-32s %12s %12s %9s %8s  %s%s", e.bold, what, a, b, "change", "q", "", e.plain)
+	e.line("%s%-32s %12s %12s %9s %8s%s", e.bold, what, a, b, "change", "q", e.plain)
 }
 
 func (e *textWriter) changes(what string, list []Change, more func(*Change) string) {
