@@ -296,8 +296,10 @@ struct progresult {
 	uint64_t nanos;
 	uint32_t status;
 	uint32_t failed;
+	uint64_t cpu;
+	uint64_t loop;
 };
-_Static_assert(sizeof(struct progresult) == 56, "progresult");
+_Static_assert(sizeof(struct progresult) == 72, "progresult");
 _Static_assert(offsetof(struct progresult, magic) == 0, "progresult.Magic");
 _Static_assert(offsetof(struct progresult, version) == 8, "progresult.Version");
 _Static_assert(offsetof(struct progresult, threads) == 12, "progresult.Threads");
@@ -307,6 +309,8 @@ _Static_assert(offsetof(struct progresult, hz) == 32, "progresult.Hz");
 _Static_assert(offsetof(struct progresult, nanos) == 40, "progresult.Nanos");
 _Static_assert(offsetof(struct progresult, status) == 48, "progresult.Status");
 _Static_assert(offsetof(struct progresult, failed) == 52, "progresult.Failed");
+_Static_assert(offsetof(struct progresult, cpu) == 56, "progresult.CPU");
+_Static_assert(offsetof(struct progresult, loop) == 64, "progresult.Loop");
 
 struct progresultthread {
 	uint64_t done;

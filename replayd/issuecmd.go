@@ -73,6 +73,7 @@ again (replayd --trace), it shows whether the program does what was issued: then
 	c.Flags().StringVar(&i.keep, "keep", "", "keep the compiled trace in this `file`")
 	c.Flags().Uint64Var(&i.q.Walk, "walk", 0, "memory in `bytes` that the loop of each thread walks (prophet sense)")
 	c.Flags().Float64Var(&i.q.Lines, "lines", 0, "lines of 64 bytes of it that it walks a microsecond")
+	c.Flags().Float64Var(&i.q.Loop, "loop", 0, "take an iteration of the loop to take so many `ns`, as an earlier issue said, and not what it takes now")
 	c.Flags().BoolVar(&i.parts, "parts", false, "say where each thread's time went")
 	c.Flags().StringVar(&i.q.Log, "log", "", "write what each operation came to into this `file`")
 	c.Flags().StringVar(&i.record, "record", "", "make this trace `directory` of the issue")

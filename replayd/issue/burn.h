@@ -42,6 +42,12 @@ struct burn_thread {
  */
 int burn_calibrate(struct burn *b, uint64_t bytes, double lines_per_us);
 
+/*
+ * Lets an iteration count as so many ns, and all else as much more or less: the loop then makes as many iterations for a demand as
+ * it would where and when they took that, and takes as much longer now as a program would.
+ */
+void burn_assume(struct burn *b, double iter_ns);
+
 /* Gives a thread its memory, and touches it; 0, or an errno. b->lines == 0 needs none, and the call then cannot fail. */
 int burn_thread_start(struct burn_thread *t, const struct burn *b);
 void burn_thread_end(struct burn_thread *t, const struct burn *b);

@@ -306,12 +306,23 @@ static u64 cpu_ns(void)
 	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
 }
 
-/* measure_loop calibrates the loop. Where that was held up, by a quota, the run begins when it has all of its quota again, as a
-   program would. */
-static int measure_loop(u64 bytes, double lines)
+/* What all processes of the run took, which have been waited for by now. */
+static u64 children_ns(void)
+{
+	struct rusage u;
+	if (getrusage(RUSAGE_CHILDREN, &u))
+		return 0;
+	return ((u64)u.ru_utime.tv_sec + (u64)u.ru_stime.tv_sec) * 1000000000 + ((u64)u.ru_utime.tv_usec + (u64)u.ru_stime.tv_usec) * 1000;
+}
+
+/* measure_loop calibrates the loop. iter_ns: what an iteration is taken to take, whatever it does now; 0: that. Where measuring was
+   held up, by a quota, the run begins when it has all of its quota again, as a program would. */
+static int measure_loop(u64 bytes, double lines, double iter_ns)
 {
 	u64 wall = now_ns(), cpu = cpu_ns();
 	int err = burn_calibrate(&run.burn, bytes, lines);
+	if (!err && iter_ns > 0)
+		burn_assume(&run.burn, iter_ns);
 	wall = now_ns() - wall;
 	cpu = cpu_ns() - cpu;
 	if (wall > cpu + HELD_NS)
@@ -320,19 +331,19 @@ static int measure_loop(u64 bytes, double lines)
 }
 
 /*
- * issue_main: PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOGS. Directory is an empty one; result a file to be written. Scale: CPU
- * demand here for one of the program's; bytes and lines: what of memory the loop walks (burn.h); logs 0: none. After that the
- * processors to run on; none: all that there are.
+ * issue_main: PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOOP LOGS. Directory is an empty one; result a file to be written. Scale: CPU
+ * demand here for one of the program's; bytes and lines: what of memory the loop walks (burn.h); loop: ns that an iteration of it is
+ * taken to take, 0: what it takes here; logs 0: none. After that the processors to run on; none: all that there are.
  */
 int issue_main(int argc, char **argv)
 {
-	if (argc < 8)
-		return complain("usage", "PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOGS [CPU...]");
+	if (argc < 9)
+		return complain("usage", "PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOOP LOGS [CPU...]");
 	cpu_set_t cpus;
 	CPU_ZERO(&cpus);
-	for (int i = 8; i < argc; i++)
+	for (int i = 9; i < argc; i++)
 		CPU_SET((size_t)strtoul(argv[i], NULL, 10), &cpus);
-	if (argc > 8 && sched_setaffinity(0, sizeof cpus, &cpus))
+	if (argc > 9 && sched_setaffinity(0, sizeof cpus, &cpus))
 		return complain("the processors", strerror(errno));
 	const char *bad = map_program(argv[1]);
 	if (bad)
@@ -342,12 +353,16 @@ int issue_main(int argc, char **argv)
 	run.scale = strtod(argv[4], NULL);
 	if (!(run.scale > 0 && run.scale < 1e6))
 		return complain(argv[4], "a factor for CPU demand");
-	int err = measure_loop(strtoull(argv[5], NULL, 10), strtod(argv[6], NULL));
+	double iter_ns = strtod(argv[7], NULL);
+	if (!(iter_ns >= 0 && iter_ns < 1e3))
+		return complain(argv[7], "not what an iteration takes");
+	int err = measure_loop(strtoull(argv[5], NULL, 10), strtod(argv[6], NULL), iter_ns);
 	if (err)
 		return complain("measuring the loop", strerror(err));
-	if (!share(argv[7][0] == '1') || !sync_begin() || !listen_all())
+	bool logs = argv[8][0] == '1';
+	if (!share(logs) || !sync_begin() || !listen_all())
 		return complain("what processes share", strerror(errno ? errno : ENOMEM));
-	measure_costs(argv[7][0] == '1');
+	measure_costs(logs);
 	lift();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	signal(SIGPIPE, SIG_IGN);
@@ -382,6 +397,8 @@ int issue_main(int argc, char **argv)
 			r.end = t1;
 		r.nanos = r.hz ? (u64)((double)(r.end - r.begin) * 1e9 / (double)r.hz) : 0;
 	}
+	r.cpu = children_ns();
+	r.loop = (u64)(run.burn.iter_ns * 1e6);
 	r.failed = atomic_load(&run.shared->failed);
 	if (r.failed)
 		r.status = PROPHET_ResultFailed;

@@ -28,6 +28,7 @@ type Request struct {
 	Scale   float64 // CPU demand here for one of the program's; 0: 1
 	Walk    uint64  // bytes of memory that each thread's loop walks
 	Lines   float64 // and how many lines of it a microsecond
+	Loop    float64 // ns that an iteration of the loop is taken to take; 0: what it takes here and now
 	Log     string  // where to write what each operation came to (runtime/issued); "": nowhere
 	CPUs    []int   // to run on; none: all
 }
@@ -41,6 +42,8 @@ type Result struct {
 	Unknown uint64        `json:"unknown_ways"` // results that nobody had at home
 	Forced  uint64        `json:"forced_waits"`
 	Outside time.Duration `json:"outside_ns"`
+	CPU     time.Duration `json:"cpu_ns"`          // of all its processes
+	Loop    float64       `json:"loop_ns"`         // what an iteration of the loop was taken to take
 	Parts   []Part        `json:"parts,omitempty"` // the longest first
 
 	Diverged *Diverged `json:"diverged,omitempty"` // of a strict issue that ended before its time
@@ -85,7 +88,7 @@ func Run(ctx context.Context, q Request) (*Result, error) {
 	}
 	out := filepath.Join(work, "result")
 	args := []string{"issue-engine", q.Program, files, out, strconv.FormatFloat(scale, 'g', -1, 64), strconv.FormatUint(q.Walk, 10),
-		strconv.FormatFloat(q.Lines, 'g', -1, 64), logs}
+		strconv.FormatFloat(q.Lines, 'g', -1, 64), strconv.FormatFloat(q.Loop, 'g', -1, 64), logs}
 	for _, n := range q.CPUs {
 		args = append(args, strconv.Itoa(n))
 	}
@@ -132,7 +135,7 @@ func readResult(from io.Reader, q Request) (*Result, error) {
 	if h.Magic != cabi.ResultMagic || h.Version != cabi.ProgVersion || h.Threads > 1<<20 || h.Hz == 0 && h.Status == cabi.ResultDone {
 		return nil, errors.New("the engine's result is not one of this version's")
 	}
-	r := &Result{Wall: time.Duration(h.Nanos), Hz: h.Hz}
+	r := &Result{Wall: time.Duration(h.Nanos), Hz: h.Hz, CPU: time.Duration(h.CPU), Loop: float64(h.Loop) / 1e6}
 	threads := make([]cabi.ProgResultThread, h.Threads)
 	if err := binary.Read(b, binary.LittleEndian, threads); err != nil {
 		return nil, fmt.Errorf("the engine's result: %w", err)
