@@ -247,7 +247,7 @@ type ProgResult struct {
 	Nanos   uint64 // from begin to end
 	Status  uint32 // Result…
 	Failed  uint32 // errno
-	CPU     uint64 // ns of all its processes
+	CPU     uint64 // ns of the first process until its end, and of those that it waited for
 	Loop    uint64 // fs that an iteration of the loop is taken to take
 }
 

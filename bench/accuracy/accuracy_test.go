@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -141,5 +142,28 @@ func TestPlan(t *testing.T) {
 	}
 	if short = len(chosen("", true)); seen < 80 || short < 5 || short > 8 || len(chosen("pigz-p2@cpus1,@half", false)) < 12 || len(chosen("nothing", false)) > 0 {
 		t.Errorf("%d pairs, %d in short", seen, short)
+	}
+}
+
+// Programs that are started do not get the descriptor of the filesystem in user space.
+func TestKeepOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	fd, err := syscall.Open(path, syscall.O_RDWR|syscall.O_CREAT, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	flags := func() int {
+		f, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		return int(f)
+	}
+	if flags()&syscall.FD_CLOEXEC != 0 {
+		t.Fatal("it is closed before")
+	}
+	if keepOwn(path); flags()&syscall.FD_CLOEXEC == 0 {
+		t.Error("a program that is started gets it")
 	}
 }

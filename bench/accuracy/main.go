@@ -1,7 +1,7 @@
 // Command accuracy measures how good predictions are: each program of its plan is recorded at home, predicted for each of its
 // targets, and run there, too, in turn with issues of its demand. Targets of other speed are made on this machine.
 //
-//	go run ./bench/accuracy [--short] [--only PROGRAM[@TARGET],…] [--turns N] [--out DIR] [--build DIR]
+//	go run ./bench/accuracy [--short] [--only PROGRAM[@TARGET],…] [--turns N] [--rounds N] [--out DIR] [--build DIR]
 //
 // What was measured is kept as it comes, in DIR/accuracy.json, with a table (accuracy.md) and a plot (accuracy.svg): a run that was
 // interrupted goes on where it was, and --only measures some pairs again. Exit status: 0 measured, 1 something could not be, 2 usage.
@@ -31,11 +31,12 @@ func main() {
 	flag.BoolVar(&m.short, "short", false, "a few programs and turns, to see that all works")
 	flag.StringVar(&only, "only", "", "`pairs` to measure (again), separated by commas: PROGRAM@TARGET, PROGRAM or @TARGET")
 	flag.IntVar(&m.turns, "turns", 10, "how often a program, an issue and the program again are run in turn")
+	flag.IntVar(&m.rounds, "rounds", 3, "in how many rounds at most a path is to be proven, as prophet predict has it; 0: the recorded one is issued")
 	flag.StringVar(&out, "out", "bench", "where results are kept")
 	flag.StringVar(&m.build, "build", "build", "where prophet and replayd are")
 	flag.BoolVar(&list, "list", false, "say what would be measured")
 	flag.Parse()
-	if flag.NArg() > 0 || m.turns < 1 {
+	if flag.NArg() > 0 || m.turns < 1 || m.rounds < 0 {
 		flag.Usage()
 		os.Exit(2)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,14 +21,15 @@ import (
 
 // measurer is one run of this program.
 type measurer struct {
-	work  string // all that is made lies in it
-	self  string
-	root  string // of the repository
-	build string
-	turns int
-	short bool
-	built map[string]string // programs of ours, by their source
-	known *known            // of the program that was recorded last
+	work   string // all that is made lies in it
+	self   string
+	root   string // of the repository
+	build  string
+	turns  int
+	rounds int
+	short  bool
+	built  map[string]string // programs of ours, by their source
+	known  *known            // of the program that was recorded last
 }
 
 // known is what is known of a recorded program.
@@ -142,7 +144,7 @@ func (m *measurer) ask(ctx context.Context, k *known, at *place, program string)
 		runs = "1" // so that its CPU time is known as the machine is now
 	}
 	// What has to be given in any case is said beside it that it would be refused.
-	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--what-if", "0", "--home-runs", runs, "--keep", program)
+	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--what-if", "0", "--home-runs", runs, "--rounds", strconv.Itoa(m.rounds), "--keep", program)
 	cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+filepath.Join(m.build, "replayd"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second

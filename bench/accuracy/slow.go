@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -62,7 +63,24 @@ func mountSlow(dir string, takes time.Duration) (*slowDisk, error) {
 		os.RemoveAll(memory)
 		return nil, fmt.Errorf("a filesystem in user space cannot be mounted here: %w (as root: modprobe fuse)", err)
 	}
+	keepOwn("/dev/fuse")
 	return d, nil
+}
+
+// keepOwn closes the descriptors of a file in programs that are started from here. With the filesystem's in one of them it would outlive
+// us, and whoever reads there would wait for ever.
+func keepOwn(path string) {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && to == path {
+			if fd, err := strconv.Atoi(e.Name()); err == nil {
+				syscall.CloseOnExec(fd)
+			}
+		}
+	}
 }
 
 func (d *slowDisk) unmount() error {

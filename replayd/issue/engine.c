@@ -306,13 +306,16 @@ static u64 cpu_ns(void)
 	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
 }
 
-/* What all processes of the run took, which have been waited for by now. */
-static u64 children_ns(void)
+/* run_ends notes when the first process came to its end, and what CPU time it took until then, with those that it waited for: what is
+   taken down after that is ours. */
+void run_ends(void)
 {
 	struct rusage u;
-	if (getrusage(RUSAGE_CHILDREN, &u))
-		return 0;
-	return ((u64)u.ru_utime.tv_sec + (u64)u.ru_stime.tv_sec) * 1000000000 + ((u64)u.ru_utime.tv_usec + (u64)u.ru_stime.tv_usec) * 1000;
+	u64 cpu = cpu_ns();
+	atomic_store(&run.shared->end, ticks());
+	if (!getrusage(RUSAGE_CHILDREN, &u))
+		cpu += ((u64)u.ru_utime.tv_sec + (u64)u.ru_stime.tv_sec) * 1000000000 + ((u64)u.ru_utime.tv_usec + (u64)u.ru_stime.tv_usec) * 1000;
+	run.shared->cpu = cpu;
 }
 
 /* measure_loop calibrates the loop. iter_ns: what an iteration is taken to take, whatever it does now; 0: that. Where measuring was
@@ -397,7 +400,7 @@ int issue_main(int argc, char **argv)
 			r.end = t1;
 		r.nanos = r.hz ? (u64)((double)(r.end - r.begin) * 1e9 / (double)r.hz) : 0;
 	}
-	r.cpu = children_ns();
+	r.cpu = run.shared->cpu;
 	r.loop = (u64)(run.burn.iter_ns * 1e6);
 	r.failed = atomic_load(&run.shared->failed);
 	if (r.failed)

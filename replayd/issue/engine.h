@@ -83,6 +83,7 @@ struct shared {
 	_Atomic u32 diverged; /* the thread that was first to leave the program's path, plus 1; STUCK: nothing could move */
 	u64 begin; /* ticks */
 	_Atomic u64 end; /* of the first process */
+	u64 cpu; /* ns that it took, with its children */
 };
 
 struct run {
@@ -175,6 +176,7 @@ u64 now_ns(void);
 void fail(int err);
 const char *check_program(struct run *r, u64 size);
 void run_thread(u32 n);
+void run_ends(void);
 void run_ops(struct self *s, u64 at); /* the operations from `at` to an end */
 void measure_costs(bool logs);
 void unknown_way(struct self *s); /* what follows the operation is a guess */

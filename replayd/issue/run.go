@@ -42,7 +42,7 @@ type Result struct {
 	Unknown uint64        `json:"unknown_ways"` // results that nobody had at home
 	Forced  uint64        `json:"forced_waits"`
 	Outside time.Duration `json:"outside_ns"`
-	CPU     time.Duration `json:"cpu_ns"`          // of all its processes
+	CPU     time.Duration `json:"cpu_ns"`          // of its first process, and those that it waited for
 	Loop    float64       `json:"loop_ns"`         // what an iteration of the loop was taken to take
 	Parts   []Part        `json:"parts,omitempty"` // the longest first
 

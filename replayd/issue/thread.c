@@ -97,7 +97,7 @@ static void end_of(u32 n)
 static void end_process(struct self *s)
 {
 	if (s->proc == 0)
-		atomic_store(&run.shared->end, ticks());
+		run_ends();
 	end_of(s->op->obj);
 	s->state->logged = s->logged;
 	_exit(0);
@@ -335,7 +335,7 @@ void run_thread(u32 n)
 	if (s->op->code == PROPHET_OpExit)
 		end_process(s);
 	if (run.procs[0].main == s->op->obj && s->op->code == PROPHET_OpEnd)
-		atomic_store(&run.shared->end, ticks());
+		run_ends();
 	s->state->logged = s->logged;
 	end_of(s->op->code == PROPHET_OpEnd ? s->op->obj : n);
 }

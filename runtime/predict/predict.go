@@ -17,23 +17,33 @@ type Home struct {
 	First  []float64 `json:"first"` // seconds of the program
 	Issued []float64 `json:"issued"`
 	Again  []float64 `json:"again"` // the program once more: how far it is from itself is the noise
-	CPU    []float64 `json:"cpu"`   // CPU seconds of the program, of both
+	CPU    []CPU     `json:"cpu"`   // what CPU time they took, and before the first turn a program and an issue that do not count
 }
 
-// demandMost is by how much the recorded run may differ from others in its CPU time for that to be the machine and the recorder;
-// beyond that those runs did something else.
-const demandMost = 1.4
+// CPU is what CPU time a turn took, in seconds.
+type CPU struct {
+	Program float64 `json:"program"` // the mean of its runs
+	Issued  float64 `json:"issued"`
+	Factor  float64 `json:"factor"` // what the recorded demand was multiplied by
+}
 
-// Demand is what CPU time the program usually takes at home for a second of the recorded run, which recorded so many: that run was made
-// at another time, with the recorder in every process, and is only one.
+// demandMost bounds by how much the demand is corrected: what differs by more did something else.
+const demandMost = 1.5
+
+// Demand is what the recorded CPU demand, of so many seconds, has to be multiplied by for an issue at home to take the CPU time that the
+// program takes there. The recorded run was made at another time, with the recorder in every process, and is only one; and what lies before
+// a program's first event and behind its last is not in it. What the calls of an issue take beside the demand stays as it is.
 func (h *Home) Demand(recorded float64) float64 {
-	if len(h.CPU) == 0 || recorded <= 0 {
+	var factors []float64
+	for _, c := range h.CPU {
+		if recorded > 0 && c.Program > 0 && c.Issued > 0 {
+			factors = append(factors, c.Factor+(c.Program-c.Issued)/recorded)
+		}
+	}
+	if len(factors) == 0 {
 		return 1
 	}
-	if f := Median(h.CPU) / recorded; f > 1/demandMost && f < demandMost {
-		return f
-	}
-	return 1
+	return min(max(Median(factors), 1/demandMost), demandMost)
 }
 
 // Noise is how far the program's runs are from one another as a share: the medians of the two runs of each turn.

@@ -35,13 +35,24 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A run that was recorded while the machine was slow says little of others; one that did something else says nothing.
+// The demand is corrected until issues take the CPU time of the program, whatever their calls take beside it; within bounds.
 func TestDemand(t *testing.T) {
-	h := Home{CPU: []float64{0.9, 0.95, 1.1}}
-	for recorded, want := range map[float64]float64{1: 0.95, 0.95: 1, 0: 1, 0.5: 1, 2: 1} {
-		if got := h.Demand(recorded); math.Abs(got-want) > 1e-9 {
-			t.Errorf("recorded %g: %g, not %g", recorded, got, want)
+	for _, x := range []struct{ recorded, calls, program, want float64 }{
+		{1, 0, 0.9, 0.9}, {1, 0.2, 0.9, 0.7}, {0.5, 0.3, 1, 1.4}, {0, 0.1, 1, 1}, {1, 0, 5, demandMost}, {1, 0.1, 0.2, 1 / demandMost},
+	} {
+		h := &Home{}
+		for range 3 {
+			f := h.Demand(x.recorded)
+			h.CPU = append(h.CPU, CPU{Program: x.program, Issued: f*x.recorded + x.calls, Factor: f})
 		}
+		if got := h.Demand(x.recorded); math.Abs(got-x.want) > 1e-9 {
+			t.Errorf("%+v: %g", x, got)
+		}
+	}
+	// One turn that something else ran in does not decide.
+	h := &Home{CPU: []CPU{{1, 1, 1}, {2, 1, 1}, {1.02, 1.02, 1}}}
+	if got := h.Demand(1); got != 1 {
+		t.Errorf("a turn that was disturbed: %g", got)
 	}
 	if got := (&Home{}).Demand(1); got != 1 {
 		t.Errorf("not measured: %g", got)

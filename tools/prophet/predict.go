@@ -72,6 +72,8 @@ type predictor struct {
 	machine             *calibrate.Machine
 	mix                 calibrate.Mix
 	walk                []string
+	loop                float64               // ns that an iteration of the loop took at home
+	fewer               map[int]*predict.Home // what was tried there on so many CPUs only
 }
 
 func predictCmd() *cobra.Command {
@@ -217,70 +219,137 @@ func (p *predictor) atHome(ctx context.Context) error {
 	}
 	bar := term.NewProgress("trying at home")
 	defer bar.Done()
-	at := &issuer{p: p, factor: 1}
+	at := &issuer{p: p}
 	if err := at.open(ctx, target.Spec{Text: "local"}); err != nil {
 		return err
 	}
 	defer at.Close()
-	all := int64(3 * p.homeRuns)
-	for i := range p.homeRuns {
-		first, err := p.program1(ctx)
+	return p.turns(ctx, at, &p.home, run.CPUs(), bar.Set)
+}
+
+// turns runs the program on so many of home's CPUs, issues its demand there and runs it again. What comes first finds caches cold and
+// the demand as it was recorded: it does not count, but for the CPU time.
+func (p *predictor) turns(ctx context.Context, at *issuer, h *predict.Home, cpus int, progress func(done, all int64)) error {
+	done, all := int64(0), int64(3*p.homeRuns+2)
+	step := func() { done++; progress(done, all) }
+	program := func() (t took, err error) {
+		if t, err = p.program1(ctx, cpus); err == nil {
+			step()
+		}
+		return t, err
+	}
+	issue := func(after took) (float64, error) {
+		at.factor, at.loop = p.home.Demand(p.info.CPU.Seconds()), p.loop
+		if len(h.CPU) > 0 {
+			at.factor = h.Demand(p.info.CPU.Seconds())
+		}
+		r, err := at.issue(ctx, "program")
+		if err != nil {
+			return 0, fmt.Errorf("issuing at home: %w", err)
+		}
+		p.loop = r.Loop
+		h.CPU = append(h.CPU, predict.CPU{Program: after.cpu, Issued: float64(r.CPU) / 1e9, Factor: at.factor})
+		step()
+		return r.Seconds, nil
+	}
+	cold, err := program()
+	if err == nil {
+		_, err = issue(cold)
+	}
+	if err != nil {
+		return err
+	}
+	for range p.homeRuns {
+		first, err := program()
 		if err != nil {
 			return err
 		}
-		bar.Set(int64(3*i+1), all)
-		at.factor = p.demand()
-		issued, err := at.issue(ctx, "program")
-		if err != nil {
-			return fmt.Errorf("issuing at home: %w", err)
-		}
-		bar.Set(int64(3*i+2), all)
-		again, err := p.program1(ctx)
+		issued, err := issue(first)
 		if err != nil {
 			return err
 		}
-		bar.Set(int64(3*i+3), all)
-		p.home.First, p.home.Issued, p.home.Again = append(p.home.First, first), append(p.home.Issued, issued.Seconds), append(p.home.Again, again)
+		again, err := program()
+		if err != nil {
+			return err
+		}
+		c := &h.CPU[len(h.CPU)-1]
+		c.Program = (c.Program + again.cpu) / 2
+		h.First, h.Issued, h.Again = append(h.First, first.wall), append(h.Issued, issued), append(h.Again, again.wall)
 	}
 	return nil
 }
 
-// program1 runs the program once where all is as before the recorded run, and says how many seconds it took; its CPU time is noted.
-func (p *predictor) program1(ctx context.Context) (float64, error) {
+// demandOn is what the recorded CPU demand is multiplied by on so many CPUs of home's. Threads that share a core share its caches, and wait
+// less for what others have in theirs, so the program is run on as few at home, in turn with issues: their CPU times are compared, not
+// how long they take.
+func (p *predictor) demandOn(ctx context.Context, cpus int) (float64, error) {
+	if p.homeRuns == 0 || p.info.Threads < 2 || cpus >= run.CPUs() {
+		return p.home.Demand(p.info.CPU.Seconds()), nil
+	}
+	h := p.fewer[cpus]
+	if h == nil {
+		name := fmt.Sprintf("local,cpus=%d", cpus)
+		bar := term.NewProgress("trying at home on " + plural(cpus, "CPU"))
+		defer bar.Done()
+		at := &issuer{p: p}
+		if err := at.open(ctx, target.Spec{Text: name, CPUs: cpus}); err != nil {
+			return 0, err
+		}
+		defer at.Close()
+		h = &predict.Home{}
+		if err := p.turns(ctx, at, h, cpus, bar.Set); err != nil {
+			return 0, err
+		}
+		if p.fewer == nil {
+			p.fewer = map[int]*predict.Home{}
+		}
+		p.fewer[cpus] = h
+	}
+	return h.Demand(p.info.CPU.Seconds()), nil
+}
+
+// took is what a run of the program took, in seconds.
+type took struct{ wall, cpu float64 }
+
+// program1 runs the program once, on so many CPUs, where all is as before the recorded run.
+func (p *predictor) program1(ctx context.Context, cpus int) (took, error) {
+	var none took
 	replayd, err := run.FindReplayd()
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	if len(p.trace.Procs) == 0 || len(p.trace.Procs[0].Args) == 0 || p.trace.Procs[0].Exe == "" {
-		return 0, errors.New("the trace does not say what was run; --home-runs 0 predicts without trying it")
+		return none, errors.New("the trace does not say what was run; --home-runs 0 predicts without trying it")
 	}
 	first := p.trace.Procs[0]
 	abs, err := filepath.Abs(p.path)
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	cmd := exec.CommandContext(ctx, replayd, append([]string{"inside", abs, "--", self, stopwatchName, first.Cwd, first.Exe}, first.Args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
-	var said strings.Builder
-	cmd.Stderr = &said
-	out, err := cmd.Output()
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err = run.OnCPUs(cpus, cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	if err != nil {
-		return 0, fmt.Errorf("running the program at home: %w: %s (--home-runs 0 predicts without trying it)", err, trace.Clean(strings.TrimSpace(said.String())))
+		return none, fmt.Errorf("running the program at home: %w: %s (--home-runs 0 predicts without trying it)", err, trace.Clean(strings.TrimSpace(said.String())))
 	}
 	var ns, cpu, status int64
-	if _, err := fmt.Sscan(string(out), &ns, &cpu, &status); err != nil || ns <= 0 || cpu < 0 {
-		return 0, fmt.Errorf("running the program at home: it is not said how long it took: %.80q", out)
+	if _, err := fmt.Sscan(out.String(), &ns, &cpu, &status); err != nil || ns <= 0 || cpu < 0 {
+		return none, fmt.Errorf("running the program at home: it is not said how long it took: %.80q", out.String())
 	}
 	if e := p.trace.Meta.Ended; e != nil && (e.How == "exit" || e.How == "quick") && status != e.Status {
-		return 0, fmt.Errorf("running the program at home: it ended with status %d, and with %d when it was recorded: what it needs is not there as it was (--home-runs 0 predicts without trying it)", status, e.Status)
+		return none, fmt.Errorf("running the program at home: it ended with status %d, and with %d when it was recorded: what it needs is not there as it was (--home-runs 0 predicts without trying it)", status, e.Status)
 	}
-	p.home.CPU = append(p.home.CPU, float64(cpu)/1e9)
-	return float64(ns) / 1e9, nil
+	return took{float64(ns) / 1e9, float64(cpu) / 1e9}, nil
 }
 
 const stopwatchName = "stopwatch"
@@ -315,17 +384,7 @@ type issuer struct {
 	*target.Target
 	p      *predictor
 	factor float64
-}
-
-// demand is what CPU time the program takes at home for a second of the recorded run.
-func (p *predictor) demand() float64 {
-	if p.told != nil {
-		return 1 // it was recorded just now, and was not tried as it is there
-	}
-	if c := p.trace.Meta.Cover; c != nil {
-		return p.home.Demand(float64(c.CPUNS) / 1e9)
-	}
-	return 1
+	loop   float64 // ns that an iteration of the loop is taken to take; 0: what it takes there
 }
 
 func (i *issuer) open(ctx context.Context, s target.Spec) error {
@@ -347,21 +406,23 @@ func (i *issuer) open(ctx context.Context, s target.Spec) error {
 
 // issueResult is what `replayd issue --json` prints.
 type issueResult struct {
-	Wall    int64  `json:"wall_ns"`
-	Other   uint64 `json:"other_ways"`
-	Unknown uint64 `json:"unknown_ways"`
-	Forced  uint64 `json:"forced_waits"`
-	Outside int64  `json:"outside_ns"`
-
-	Diverged *struct {
-		Thread uint32 `json:"thread"`
-	} `json:"diverged"`
+	Wall    int64   `json:"wall_ns"`
+	CPU     int64   `json:"cpu_ns"`
+	Loop    float64 `json:"loop_ns"`
+	Other   uint64  `json:"other_ways"`
+	Unknown uint64  `json:"unknown_ways"`
+	Forced  uint64  `json:"forced_waits"`
+	Outside int64   `json:"outside_ns"`
 	Seconds float64
 }
 
 // args are those that say how the demand is issued there.
 func (i *issuer) args() []string {
-	return append([]string{"--scale", strconv.FormatFloat(i.factor, 'g', -1, 64)}, i.p.walk...)
+	list := append([]string{"--scale", strconv.FormatFloat(i.factor, 'g', -1, 64)}, i.p.walk...)
+	if i.loop > 0 {
+		list = append(list, "--loop", strconv.FormatFloat(i.loop, 'g', -1, 64))
+	}
+	return list
 }
 
 func (i *issuer) issue(ctx context.Context, program string, more ...string) (*issueResult, error) {
@@ -387,21 +448,17 @@ func (i *issuer) issue(ctx context.Context, program string, more ...string) (*is
 func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 	bar := term.NewProgress("issuing on " + s.Text)
 	defer bar.Done()
-	at := &issuer{p: p, factor: p.demand()}
+	at := &issuer{p: p}
 	if err := at.open(ctx, s); err != nil {
 		return nil, err
 	}
 	defer at.Close()
-	info, err := at.Hello(ctx, false, nil)
+	there, err := at.Hello(ctx, false, nil)
 	if err != nil {
 		return nil, err
 	}
-	q, err := p.as(ctx, trace.CPUs{info.CPUs, info.Online, info.Configured})
-	if err != nil {
+	if at.factor, err = p.demandOn(ctx, there.CPUs); err != nil {
 		return nil, err
-	}
-	if q != p {
-		at.p, at.factor = q, q.demand()
 	}
 	if s.Host != "" || s.Command != "" {
 		f, err := q.speed(ctx, at)
@@ -409,6 +466,9 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 			return nil, err
 		}
 		at.factor *= f
+	} else {
+		// It is this machine: as many iterations as at home, so that what slows it meanwhile slows them as it would the program.
+		at.loop = p.loop
 	}
 	p = q
 	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: p.homeRuns, Unlearnt: p.info.Unlearnt, Threads: p.info.Threads, Told: p.told}

@@ -47,7 +47,7 @@ const predictJSON = `
   unknown_ways other_ways forced_waits  results that home never had, those it had elsewhere, waits that were helped
   unlearnt_loops            wait loops of which only home's order is known
   outside_seconds           of it wait for what is outside of the run, as long as at home
-  cpu_factor                CPU time there for one second of home's
+  cpu_factor                what the recorded CPU time is multiplied by there
   issue_args tried_at_home  for who measures on: arguments of replayd issue, and each time that was tried at home`
 
 // classWords say what a class of time is.

@@ -273,14 +273,22 @@ func (p *predictor) variants(ctx context.Context, at *issuer, f *forecast, secon
 			}
 			v.change.How = fmt.Sprintf("one more, %d", s.CPUs+1)
 			s.CPUs++
-			more = &issuer{p: p, factor: at.factor}
+			was, err := p.demandOn(ctx, s.CPUs-1)
+			if err != nil {
+				return nil, close, err
+			}
+			now, err := p.demandOn(ctx, s.CPUs)
+			if err != nil {
+				return nil, close, err
+			}
+			more = &issuer{p: p, factor: at.factor * now / was, loop: at.loop}
 			if err := more.open(ctx, s); err != nil {
 				more = nil
 				return nil, close, err
 			}
 			v.at = more
 		case c.CPU != 1:
-			v.at = &issuer{Target: at.Target, p: p, factor: at.factor * c.CPU}
+			v.at = &issuer{Target: at.Target, p: p, factor: at.factor * c.CPU, loop: at.loop}
 		default:
 			v.program = fmt.Sprintf("program-%d", len(list))
 			path := filepath.Join(p.work, v.program)
