@@ -107,6 +107,23 @@ func TestIssue(t *testing.T) {
 	}
 }
 
+// A process whose first thread ends goes on with the others.
+func TestIssueFirstEnds(t *testing.T) {
+	path := recordedProgram(t, "first")
+	tr, _, _, err := recovery.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	info, err := demand.Compile(tr, demand.Options{}, filepath.Join(t.TempDir(), "program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := issueHere(t, path); r.Ops+uint64(info.Threads) != info.Ops || r.Forced > 0 {
+		t.Errorf("%+v: of %d operations, each thread's end among them", r, info.Ops)
+	}
+}
+
 // Programs of others: work that is handed out in order, done in any and put in order again; threads joined as they end;
 // processes that try again for a lock.
 func TestIssueApps(t *testing.T) {

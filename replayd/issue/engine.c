@@ -385,7 +385,7 @@ int issue_main(int argc, char **argv)
 				signal((int[]){SIGINT, SIGTERM, SIGHUP}[i], SIG_DFL);
 			run.shared->begin = ticks();
 			run_thread(run.procs[0].main);
-			pthread_exit(NULL);
+			end_main();
 		}
 		atomic_store(&run.pids[0], pid);
 		if (pid < 0)

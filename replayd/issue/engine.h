@@ -177,6 +177,7 @@ void fail(int err);
 const char *check_program(struct run *r, u64 size);
 void run_thread(u32 n);
 void run_ends(void);
+void end_main(void);
 void run_ops(struct self *s, u64 at); /* the operations from `at` to an end */
 void measure_costs(bool logs);
 void unknown_way(struct self *s); /* what follows the operation is a guess */

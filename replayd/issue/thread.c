@@ -103,6 +103,16 @@ static void end_process(struct self *s)
 	_exit(0);
 }
 
+/*
+ * end_main ends a process's main thread, while others may go on. pthread_exit would take the process with it: it unwinds to where the
+ * library calls main, and we were called before that (start.c).
+ */
+void end_main(void)
+{
+	for (;;)
+		syscall(SYS_exit, 0);
+}
+
 static void fork_process(const struct progop *op)
 {
 	pid_t pid = fork();
@@ -115,8 +125,7 @@ static void fork_process(const struct progop *op)
 		return;
 	}
 	run_thread(run.procs[op->obj].main);
-	/* Its main thread is over, others may go on. */
-	pthread_exit(NULL);
+	end_main();
 }
 
 static void wait_process(struct self *s, const struct progop *op)

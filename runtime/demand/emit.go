@@ -103,10 +103,10 @@ func (e *emitter) emit() error {
 			if err == io.EOF {
 				break
 			}
-			if trace.IsDamage(err) {
-				continue
-			}
 			if err != nil {
+				if trace.IsDamage(err) {
+					continue
+				}
 				return err
 			}
 			if err := e.record(stream, &r); err != nil {
@@ -414,7 +414,7 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 			q.Want = -etimedout
 		}
 		e.put(q)
-		p.gap, e.skip = 0, w.events
+		p.gap, e.skip = 0, int(w.events)
 	}
 	o := opOf(r.Row)
 	if r.Note&cabi.NoteVforked != 0 && e.vforked != nil {

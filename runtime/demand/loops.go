@@ -1,6 +1,8 @@
 package demand
 
 import (
+	"encoding/binary"
+	"math"
 	"slices"
 
 	"prophet/cabi"
@@ -15,13 +17,19 @@ type loops struct {
 	mutexes  map[trace.Object]bool         // that somebody waits with
 	under    map[objKey]*guarded
 	conds    map[objKey]*condition
+	list     []*condition // the same, by number
+	shapes   []shape
+	byShape  map[string]uint32
+	befores  map[eventKey]uint32
+	here     map[siteAt]uint32 // numbers of call sites
+	recent   [256]recent       // of under, as most events are about one of a few
+	keyBuf   []byte
 	preds    []cabi.ProgPred
 	rows     []cabi.ProgRow
 	at       places[waitAt]      // where threads come to a loop, and pass it
 	roles    places[roleAt]      // locks at which the place among the arrivals says what is done
 	releases places[lateRelease] // unlocks whose section signals after it
 	queues   []*loop
-	spare    []step
 	keyCount uint32
 	keys     places[int64] // of signals: what they release,
 	order    places[int64] // and how many released before them
@@ -38,13 +46,13 @@ type place struct {
 
 // waitAt is what is issued before the event at a place: the wait for a predicate.
 type waitAt struct {
-	pred    uint32
 	timeout int64 // ns; 0: none
-	late    bool  // at home it was over
-	events  int   // of waiting, that it stands for
-	site    uint32
-	choice  bool  // its time may be over
 	row     int64 // of the table, that tells what follows it; 0: none. One more than its index
+	pred    uint32
+	site    uint32
+	events  int32 // of waiting, that it stands for
+	late    bool  // at home it was over
+	choice  bool  // its time may be over
 }
 
 // lateRelease is a condition that is signalled only after the unlock, and where.
@@ -64,22 +72,65 @@ type roleAt struct {
 type guarded struct {
 	key      objKey
 	obj      trace.Object
-	sections []*section
+	sections []section
+	waits    []waited
 	last     uint64 // place in the order of the latest acquisition, in time
+	begun    int    // sections
 }
 
-// section is what a thread did from a lock to its unlock.
+// section is what a thread did from a lock to its unlock. There may be millions: no pointers, and what many do alike is a shape.
 type section struct {
-	m      *guarded
-	th     *thread
-	stream uint32
-	open   bool
 	lock   uint64 // event
-	unlock uint64
-	seq    uint64 // place of the latest acquisition: the lock's, or a wait's
 	first  uint64 // the lock's place
-	steps  []step
-	before eventKey // the event before the lock
+	thread uint32
+	stream uint32
+	unlock uint32 // events after the lock; 0: not seen
+	shape  uint32
+	waits  uint32 // of its mutex's, the first
+	before uint32 // number of the event before the lock
+}
+
+// shape is the steps of sections, first the lock, last the unlock, and then what came after.
+type shape []shapeStep
+
+type shapeStep struct {
+	after uint32 // events after the lock
+	site  uint32
+	cond  uint32 // number of the condition that it waits for or signals, plus 1; 0: it does not
+	wait  bool
+}
+
+// waited is a wait in a section.
+type waited struct {
+	back uint64 // place when it came back
+	ns   int64
+	late bool // timed out
+}
+
+// opened is a section that is not closed yet.
+type opened struct {
+	section
+	m     *guarded
+	open  bool   // not unlocked
+	seq   uint64 // place of the latest acquisition: the lock's, or a wait's
+	steps []shapeStep
+	waits []waited
+	nth   int // of the mutex's
+}
+
+// lastOf is the last section of a thread under a mutex that is over.
+type lastOf struct {
+	m      *guarded
+	seq    uint64
+	unlock place
+	nth    int
+}
+
+// siteAt is a call site, before it has a number.
+type siteAt struct {
+	proc *trace.Proc
+	call uint16
+	pc   uint64
 }
 
 // eventKey is what an event is: its call, and where that is.
@@ -88,7 +139,13 @@ type eventKey struct {
 	at   uint64
 }
 
-// step is an event in a section, first the lock, last the unlock, and then what came after.
+// recent is a mutex that was met of late.
+type recent struct {
+	key objKey
+	m   *guarded
+}
+
+// step is an event in a section.
 type step struct {
 	n    uint64
 	seq  uint64     // place when it was reached
@@ -106,23 +163,35 @@ type condition struct {
 	obj      trace.Object
 	group    *group
 	n        uint32
+	number   uint32 // of the loops' list
 	releases []release
+	afters   []after
 }
 
 // release is a signal.
 type release struct {
-	th    *thread
-	pos   uint64 // place of its section in the order of the mutex
-	at    place
-	after place // the unlock that it came after; none: n is 0
+	pos    uint64 // place of its section in the order of the mutex
+	n      uint64 // event
+	uid    uint32 // of its stream
+	thread uint32
 }
 
-const stepsUsual = 5
+func (r *release) at() place { return place{r.uid, r.n} }
+
+// after is a release that came after the unlock of its section.
+type after struct {
+	release int
+	unlock  place
+}
+
+// recently is how many sections of a mutex may lie between one of a thread and a signal of it that belongs to that.
+const recently = 64
 
 const stepsMax = 64 // of a section; what comes later is not looked at
 
 func newLoops(c *compiler) *loops {
-	return &loops{c: c, with: map[trace.Object]trace.Object{}, mutexes: map[trace.Object]bool{}, under: map[objKey]*guarded{}, conds: map[objKey]*condition{}}
+	return &loops{c: c, with: map[trace.Object]trace.Object{}, mutexes: map[trace.Object]bool{}, under: map[objKey]*guarded{}, conds: map[objKey]*condition{},
+		byShape: map[string]uint32{}, befores: map[eventKey]uint32{}, here: map[siteAt]uint32{}}
 }
 
 func (l *loops) key(g *group, o trace.Object) objKey {
@@ -146,10 +215,37 @@ func (l *loops) cond(g *group, o trace.Object) *condition {
 	k := l.key(g, o)
 	c := l.conds[k]
 	if c == nil {
-		c = &condition{key: k, obj: o, group: g, n: l.c.object(g, o, cabi.ObjCond)}
+		c = &condition{key: k, obj: o, group: g, n: l.c.object(g, o, cabi.ObjCond), number: uint32(len(l.list))}
 		l.conds[k] = c
+		l.list = append(l.list, c)
 	}
 	return c
+}
+
+// guards is what a mutex guards that somebody waits with; nil: nobody does.
+func (l *loops) guards(g *group, o trace.Object) *guarded {
+	k := objKey{g.n, o}
+	slot := &l.recent[(uint64(o.UID)*31^o.Num*7^uint64(g.n))%uint64(len(l.recent))]
+	if slot.m != nil && slot.key == k {
+		return slot.m
+	}
+	if !l.mutexes[o] {
+		return nil
+	}
+	m := l.guard(g, o)
+	*slot = recent{k, m}
+	return m
+}
+
+// site numbers where an event is.
+func (l *loops) site(r *trace.Record) uint32 {
+	k := siteAt{r.Thread.Proc, r.Call, r.PC}
+	n, ok := l.here[k]
+	if !ok {
+		n = l.c.siteNumber(l.c.site(r.Thread, r))
+		l.here[k] = n
+	}
+	return n
 }
 
 // event takes the next event of a thread.
@@ -166,38 +262,38 @@ func (l *loops) event(s *surveyor, th *thread, at *threadAt, r *trace.Record) {
 	g := th.group
 	var site uint32
 	if len(at.sect) > 0 {
-		site = l.c.siteNumber(l.c.site(r.Thread, r))
+		site = l.site(r)
 	}
 	// What comes right after a section closes it for good.
 	for i := 0; i < len(at.sect); i++ {
 		if x := at.sect[i]; !x.open {
-			x.steps = append(x.steps, step{n: r.N, site: site, seq: x.seq})
+			x.step(r.N, shapeStep{site: site})
+			l.close(x)
 			at.sect = slices.Delete(at.sect, i, i+1)
+			at.spare = append(at.spare, x)
 			i--
 		}
 	}
 	switch code {
 	case cabi.OpLock, cabi.OpTrylock, cabi.OpTimedlock:
-		if r.Ret == 0 && l.mutexes[r.Obj] && r.Seq != 0 {
+		if r.Ret != 0 || r.Seq == 0 {
+			break
+		}
+		if m := l.guards(g, r.Obj); m != nil {
 			if site == 0 {
-				site = l.c.siteNumber(l.c.site(r.Thread, r))
+				site = l.site(r)
 			}
-			m := l.guard(g, r.Obj)
-			m.last = max(m.last, r.Seq)
-			x := &section{m: m, th: th, stream: r.Thread.UID, lock: r.N, seq: r.Seq, first: r.Seq, open: true, before: at.last}
-			x.steps = append(l.room(), step{n: r.N, site: site, seq: r.Seq})
-			m.sections = append(m.sections, x)
 			l.note(at, r, site, nil)
-			at.sect = append(at.sect, x)
+			at.sect = append(at.sect, l.begin(m, th, at, r, site))
 			return
 		}
 	case opCondwait:
 		m := packed(uint64(r.F[1]))
 		for _, x := range at.sect {
 			if x.open && x.m.obj == m {
-				late := r.Ret == etimedout
-				x.steps = append(x.steps, step{n: r.N, site: site, seq: x.seq, cond: l.cond(g, r.Obj), wait: true, back: r.Seq, late: late,
-					ns: s.t.Clock.NS(r.End - r.Begin)})
+				if x.step(r.N, shapeStep{site: site, cond: l.cond(g, r.Obj).number + 1, wait: true}) {
+					x.waits = append(x.waits, waited{r.Seq, s.t.Clock.NS(r.End - r.Begin), r.Ret == etimedout})
+				}
 				x.seq = max(x.seq, r.Seq)
 				x.m.last = max(x.m.last, r.Seq)
 			}
@@ -209,12 +305,13 @@ func (l *loops) event(s *surveyor, th *thread, at *threadAt, r *trace.Record) {
 			break // nobody waits for it
 		}
 		m, cond := l.guard(g, with), l.cond(g, r.Obj)
-		rel := release{th: th, at: place{r.Thread.UID, r.N}, pos: m.last}
+		rel := release{pos: m.last, n: r.N, uid: r.Thread.UID, thread: th.n}
 		if x := openSection(at, m); x != nil {
 			rel.pos = x.seq
-		} else if last := lastSection(m, th); last != nil && last.unlock != 0 {
+		} else if last := lastSection(at, m); last != nil {
 			// After the unlock: what it tells was changed in the thread's last section.
-			rel.pos, rel.after = last.seq, place{last.stream, last.unlock}
+			rel.pos = last.seq
+			cond.afters = append(cond.afters, after{len(cond.releases), last.unlock})
 		}
 		cond.releases = append(cond.releases, rel)
 		l.note(at, r, site, cond)
@@ -223,7 +320,7 @@ func (l *loops) event(s *surveyor, th *thread, at *threadAt, r *trace.Record) {
 		for i := len(at.sect) - 1; i >= 0; i-- {
 			if x := at.sect[i]; x.open && x.m.obj == r.Obj {
 				l.note(at, r, site, nil)
-				x.open, x.unlock = false, r.N
+				x.over(at, r.N)
 				return
 			}
 		}
@@ -233,26 +330,113 @@ func (l *loops) event(s *surveyor, th *thread, at *threadAt, r *trace.Record) {
 	}
 }
 
-// room is for the steps that a section usually has: many sections' at once.
-func (l *loops) room() []step {
-	if len(l.spare) < stepsUsual {
-		l.spare = make([]step, 4096*stepsUsual)
+// begin opens a section.
+func (l *loops) begin(m *guarded, th *thread, at *threadAt, r *trace.Record, site uint32) *opened {
+	before, ok := l.befores[at.last]
+	if !ok {
+		before = uint32(len(l.befores))
+		l.befores[at.last] = before
 	}
-	steps := l.spare[:0:stepsUsual]
-	l.spare = l.spare[stepsUsual:]
-	return steps
+	var x *opened
+	if n := len(at.spare); n > 0 {
+		x, at.spare = at.spare[n-1], at.spare[:n-1]
+	} else {
+		x = &opened{}
+	}
+	m.last = max(m.last, r.Seq)
+	m.begun++
+	*x = opened{section: section{thread: th.n, stream: r.Thread.UID, lock: r.N, first: r.Seq, before: before}, m: m, open: true, seq: r.Seq, nth: m.begun,
+		steps: x.steps[:0], waits: x.waits[:0]}
+	x.step(r.N, shapeStep{site: site})
+	return x
 }
+
+// step adds a step at an event; no: it is too far from the lock to be kept.
+func (x *opened) step(n uint64, s shapeStep) bool {
+	if n-x.lock > math.MaxUint32 {
+		return false
+	}
+	s.after = uint32(n - x.lock)
+	x.steps = append(x.steps, s)
+	return true
+}
+
+// over unlocks a section, at an event.
+func (x *opened) over(at *threadAt, n uint64) {
+	x.open = false
+	if n-x.lock <= math.MaxUint32 {
+		x.unlock = uint32(n - x.lock)
+	}
+	was := lastOf{x.m, x.seq, place{x.stream, n}, x.nth}
+	for i := range at.over {
+		if at.over[i].m == x.m {
+			at.over[i] = was
+			return
+		}
+	}
+	at.over = append(at.over, was)
+}
+
+// close keeps a section.
+func (l *loops) close(x *opened) {
+	key := l.keyBuf[:0]
+	for _, s := range x.steps {
+		key = binary.LittleEndian.AppendUint32(key, s.after)
+		key = binary.LittleEndian.AppendUint32(key, s.site)
+		key = binary.LittleEndian.AppendUint32(key, s.cond<<1|b2u(s.wait))
+	}
+	l.keyBuf = key
+	n, ok := l.byShape[string(key)]
+	if !ok {
+		n = uint32(len(l.shapes))
+		l.byShape[string(key)] = n
+		l.shapes = append(l.shapes, slices.Clone(x.steps))
+	}
+	x.shape, x.section.waits = n, uint32(len(x.m.waits))
+	x.m.waits = append(x.m.waits, x.waits...)
+	x.m.sections = append(x.m.sections, x.section)
+}
+
+// steps are those of a section, in buf.
+func (l *loops) steps(m *guarded, x *section, buf []step) []step {
+	buf = buf[:0]
+	seq, w := x.first, x.waits
+	for _, s := range l.shapes[x.shape] {
+		t := step{n: x.lock + uint64(s.after), seq: seq, site: s.site, wait: s.wait}
+		if s.cond != 0 {
+			t.cond = l.list[s.cond-1]
+		}
+		if s.wait {
+			y := &m.waits[w]
+			w++
+			t.back, t.ns, t.late = y.back, y.ns, y.late
+			seq = max(seq, y.back)
+		}
+		buf = append(buf, t)
+	}
+	return buf
+}
+
+// site is where a section takes its mutex.
+func (x *section) site(l *loops) uint32 { return l.shapes[x.shape][0].site }
+
+// unlocked is the event of its unlock, if that was seen.
+func (x *section) unlocked() (uint64, bool) { return x.lock + uint64(x.unlock), x.unlock != 0 }
 
 // note adds a step to the open sections.
 func (l *loops) note(at *threadAt, r *trace.Record, site uint32, cond *condition) {
 	for _, x := range at.sect {
 		if x.open && len(x.steps) < stepsMax {
-			x.steps = append(x.steps, step{n: r.N, site: site, seq: x.seq, cond: cond})
+			s := shapeStep{site: site}
+			if cond != nil {
+				s.cond = cond.number + 1
+			}
+			x.step(r.N, s)
 		}
 	}
 }
 
-func openSection(at *threadAt, m *guarded) *section {
+func openSection(at *threadAt, m *guarded) *opened {
 	for _, x := range at.sect {
 		if x.open && x.m == m {
 			return x
@@ -261,10 +445,10 @@ func openSection(at *threadAt, m *guarded) *section {
 	return nil
 }
 
-func lastSection(m *guarded, th *thread) *section {
-	for i := len(m.sections) - 1; i >= 0 && i >= len(m.sections)-64; i-- {
-		if m.sections[i].th == th {
-			return m.sections[i]
+func lastSection(at *threadAt, m *guarded) *lastOf {
+	for i := range at.over {
+		if x := &at.over[i]; x.m == m && m.begun-x.nth < recently {
+			return x
 		}
 	}
 	return nil

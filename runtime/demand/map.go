@@ -153,9 +153,9 @@ func waitsOf(p *loop) (w MapPred) {
 			continue
 		}
 		if a.late {
-			w.LateUID, w.LateN = a.x.stream, a.at+uint64(a.events)-1
+			w.LateUID, w.LateN = p.of(a).stream, a.at+uint64(a.events)-1
 		} else if w.UID == 0 {
-			w.UID, w.N = a.x.stream, a.at
+			w.UID, w.N = p.of(a).stream, a.at
 		}
 	}
 	return w

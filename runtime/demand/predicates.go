@@ -11,28 +11,33 @@ import (
 type loop struct {
 	cond     *condition
 	m        *guarded
-	arrivals []*arrival
-	places   []uint64          // of the releases, sorted
-	free     map[*arrival]bool // that passed for another reason
-	all      []*arrival        // by the widest notion
-	every    []uint64          // releases, by the widest notion
-	n        uint32            // its predicate
-	site     uint32            // of the wait
+	arrivals []*arrival // in the order in which they came,
+	byPass   []*arrival // and in which they passed
+	places   []uint64   // of the releases, sorted
+	all      []*arrival // by the widest notion
+	allPass  []*arrival
+	every    []uint64 // releases, by the widest notion
+	n        uint32   // its predicate
+	site     uint32   // of the wait
 }
 
-// arrival is one thread's coming to a loop.
+// of is the section of an arrival.
+func (p *loop) of(a *arrival) *section { return &p.m.sections[a.x] }
+
+// arrival is one thread's coming to a loop. There may be millions.
 type arrival struct {
-	x      *section
 	at     uint64 // the event before which it waits
-	events int
 	came   uint64 // places in the order of the mutex: when it came,
 	slept  uint64 // when it last found that it had to wait,
 	passed uint64 // and when it went on
-	late   bool   // it went on as its time was over
 	ns     int64
-	rank   int64 // its turn among those that passed, from 1
-	before int64 // how many had passed when it last had to wait
-	turn   int64 // its turn among those that passed and are issued, from 1
+	x      uint32 // section
+	events int32
+	rank   uint32 // its turn among those that passed, from 1
+	before uint32 // how many had passed when it last had to wait
+	turn   uint32 // its turn among those that passed and are issued, from 1
+	late   bool   // it went on as its time was over
+	free   bool   // it passed for another reason
 }
 
 type loopKey struct{ before, after uint32 }
@@ -54,16 +59,12 @@ func (c *compiler) learn() {
 	})
 	var open []*loop
 	for _, m := range all {
-		slices.SortFunc(m.sections, func(a, b *section) int { return cmp.Compare(a.first, b.first) })
+		slices.SortFunc(m.sections, func(a, b section) int { return cmp.Compare(a.first, b.first) })
 		for _, p := range l.find(m) {
 			if !l.exact(p) {
 				open = append(open, p)
 			}
 		}
-		for _, x := range m.sections {
-			x.steps = nil
-		}
-		m.sections = nil
 	}
 	open = slices.DeleteFunc(open, l.near)
 	for _, p := range open {
@@ -71,16 +72,15 @@ func (c *compiler) learn() {
 			l.table(p)
 		}
 	}
-	l.queues = nil
 	for _, cond := range l.conds {
-		for _, r := range cond.releases {
-			if r.after.n != 0 || r.after.uid != 0 {
-				l.releases.add(r.after, lateRelease{cond.n, r.at})
-				l.told.add(r.at, true)
-			}
+		for _, x := range cond.afters {
+			at := cond.releases[x.release].at()
+			l.releases.add(x.unlock, lateRelease{cond.n, at})
+			l.told.add(at, true)
 		}
 	}
-	l.under, l.spare = nil, nil
+	l.queues, l.under, l.conds, l.list, l.shapes, l.byShape, l.befores, l.here = nil, nil, nil, nil, nil, nil, nil, nil
+	clear(l.recent[:])
 }
 
 // find collects the loops of a mutex, and who came to each: those that waited, and those that did the same before and
@@ -89,55 +89,83 @@ func (l *loops) find(m *guarded) []*loop {
 	known := map[loopKey]*loop{}
 	byWait := map[waitKey]*loop{}
 	var list []*loop
-	runs := func(visit func(x *section, i, j int)) {
-		for _, x := range m.sections {
-			for i := 1; i < len(x.steps); i++ {
-				if !x.steps[i].wait {
-					continue
-				}
-				j := i
-				for j+1 < len(x.steps) && x.steps[j+1].wait && x.steps[j+1].cond == x.steps[i].cond {
-					j++
-				}
-				visit(x, i, j)
-				i = j
+	var room []arrival
+	arrive := func(p *loop, a arrival) {
+		if len(room) == 0 {
+			room = make([]arrival, 4096)
+		}
+		room[0] = a
+		p.all, room = append(p.all, &room[0]), room[1:]
+	}
+	var s []step
+	for n := range m.sections {
+		x := &m.sections[n]
+		if !slices.ContainsFunc(l.shapes[x.shape], func(s shapeStep) bool { return s.wait }) {
+			continue
+		}
+		s = l.steps(m, x, s)
+		for i := 1; i < len(s); i++ {
+			if !s[i].wait {
+				continue
 			}
+			j := i
+			for j+1 < len(s) && s[j+1].wait && s[j+1].cond == s[i].cond {
+				j++
+			}
+			w := waitKey{s[i].cond, s[i].site}
+			p := byWait[w]
+			if p == nil {
+				p = &loop{cond: w.cond, m: m, site: w.site}
+				byWait[w] = p
+				list = append(list, p)
+			}
+			after := uint32(0)
+			if j+1 < len(s) {
+				after = s[j+1].site
+			}
+			known[loopKey{s[i-1].site, after}] = p
+			arrive(p, arrival{x: uint32(n), at: s[i].n, events: int32(j - i + 1), came: s[i].seq, slept: s[j].seq, passed: s[j].back, late: s[j].late, ns: s[j].ns})
+			i = j
 		}
 	}
-	after := func(x *section, j int) uint32 {
-		if j+1 < len(x.steps) {
-			return x.steps[j+1].site
-		}
-		return 0
-	}
-	runs(func(x *section, i, j int) {
-		w := waitKey{x.steps[i].cond, x.steps[i].site}
-		p := byWait[w]
-		if p == nil {
-			p = &loop{cond: w.cond, m: m, site: w.site}
-			byWait[w] = p
-			list = append(list, p)
-		}
-		known[loopKey{x.steps[i-1].site, after(x, j)}] = p
-		s := x.steps
-		p.arrivals = append(p.arrivals, &arrival{x: x, at: s[i].n, events: j - i + 1, came: s[i].seq, slept: s[j].seq, passed: s[j].back, late: s[j].late, ns: s[j].ns})
-	})
 	if len(list) == 0 {
 		return nil
 	}
-	for _, x := range m.sections {
-		for i := 0; i+1 < len(x.steps); i++ {
-			if x.steps[i].wait || x.steps[i+1].wait {
-				continue
+	// Where in sections of a shape somebody comes to a loop and goes on at once.
+	type hit struct {
+		step int
+		p    *loop
+	}
+	through := map[uint32][]hit{}
+	for n := range m.sections {
+		x := &m.sections[n]
+		hits, ok := through[x.shape]
+		if !ok {
+			of := l.shapes[x.shape]
+			for i := 0; i+1 < len(of); i++ {
+				if p := known[loopKey{of[i].site, of[i+1].site}]; p != nil && !of[i].wait && !of[i+1].wait {
+					hits = append(hits, hit{i, p})
+				}
 			}
-			if x.unlock != 0 && x.steps[i].n == x.unlock {
+			through[x.shape] = hits
+		}
+		if len(hits) == 0 {
+			continue
+		}
+		s = l.steps(m, x, s)
+		end, unlocked := x.unlocked()
+		for _, h := range hits {
+			if unlocked && s[h.step].n >= end {
 				break
 			}
-			if p := known[loopKey{x.steps[i].site, x.steps[i+1].site}]; p != nil {
-				q := x.steps[i+1].seq
-				p.arrivals = append(p.arrivals, &arrival{x: x, at: x.steps[i+1].n, came: q, passed: q})
-			}
+			q := s[h.step+1].seq
+			arrive(h.p, arrival{x: uint32(n), at: s[h.step+1].n, came: q, passed: q})
 		}
+	}
+	for _, p := range list {
+		slices.SortFunc(p.all, func(a, b *arrival) int { return cmp.Compare(a.came, b.came) })
+		p.allPass = slices.Clone(p.all)
+		slices.SortFunc(p.allPass, func(a, b *arrival) int { return cmp.Compare(a.passed, b.passed) })
 	}
 	return list
 }
@@ -155,13 +183,13 @@ const (
 
 // exact looks for a predicate that explains without an exception who had to wait at home and who had not.
 func (l *loops) exact(p *loop) bool {
-	p.all = p.arrivals
+	p.arrivals, p.byPass = p.all, p.allPass
 	for _, r := range p.cond.releases {
 		p.every = append(p.every, r.pos)
 	}
 	slices.Sort(p.every)
 	p.places = p.every
-	if unit, order := p.barrier(); unit > 0 {
+	if unit, order := l.barrier(p); unit > 0 {
 		l.add(p, cabi.ProgPred{Kind: cabi.PredBarrier, Unit: uint32(unit)}, order)
 		return true
 	}
@@ -181,7 +209,7 @@ func (l *loops) near(p *loop) bool {
 // queue tries each notion of who comes and who releases.
 func (l *loops) queue(p *loop, let int) bool {
 	for notion := range narrower {
-		p.arrivals = narrow(p.all, notion)
+		p.narrow(notion)
 		p.rankAll()
 		for _, own := range []uint32{cabi.OwnThread, 0, cabi.OwnSection} {
 			if !p.choose(own) {
@@ -190,7 +218,7 @@ func (l *loops) queue(p *loop, let int) bool {
 			if unit, start, ok := p.queue(let); ok {
 				l.queues = append(l.queues, p)
 				p.n = uint32(len(l.preds))
-				l.add(p, cabi.ProgPred{Kind: cabi.PredQueue, Unit: uint32(unit), Start: start, Own: own, Lone: p.arrivals[0].x.th.n}, nil)
+				l.add(p, cabi.ProgPred{Kind: cabi.PredQueue, Unit: uint32(unit), Start: start, Own: own, Lone: p.of(p.arrivals[0]).thread}, nil)
 				return true
 			}
 		}
@@ -207,15 +235,15 @@ func (p *loop) choose(own uint32) bool {
 	switch own {
 	case cabi.OwnThread:
 		// What the only one to wait signals is for nobody here.
-		lone := p.arrivals[0].x.th
+		lone := p.of(p.arrivals[0]).thread
 		for _, a := range p.arrivals {
-			if a.x.th != lone {
+			if p.of(a).thread != lone {
 				return false
 			}
 		}
 		p.places = nil
 		for _, r := range p.cond.releases {
-			if r.th != lone {
+			if r.thread != lone {
 				p.places = append(p.places, r.pos)
 			}
 		}
@@ -232,10 +260,14 @@ func (p *loop) choose(own uint32) bool {
 
 // table keeps home's own order, as nothing simpler explains it.
 func (l *loops) table(p *loop) {
-	p.arrivals, p.places, p.free = narrow(p.all, waiters), p.every, nil
+	p.narrow(waiters)
+	p.places = p.every
+	for _, a := range p.arrivals {
+		a.free = false
+	}
 	pred := cabi.ProgPred{Kind: cabi.PredRows, First: uint64(len(l.rows))}
 	if p.choose(cabi.OwnThread) {
-		pred.Own, pred.Lone = cabi.OwnThread, p.arrivals[0].x.th.n
+		pred.Own, pred.Lone = cabi.OwnThread, p.of(p.arrivals[0]).thread
 	} else {
 		p.places = p.every
 	}
@@ -260,7 +292,7 @@ func (l *loops) keyed(p *loop) bool {
 			continue
 		}
 		for _, notion := range []int{threads, both, waiters} {
-			p.arrivals = narrow(p.all, notion)
+			p.narrow(notion)
 			p.rankAll()
 			for _, shift := range []int64{0, 1, -1} {
 				if !p.ordered(done, shift) {
@@ -287,8 +319,9 @@ func (l *loops) keyed(p *loop) bool {
 func (p *loop) keys(q *loop) (map[int64]uint64, map[place]int64) {
 	taken := map[uint32][]*arrival{}
 	for _, a := range q.arrivals {
-		if !a.late && !q.free[a] {
-			taken[a.x.stream] = append(taken[a.x.stream], a)
+		if !a.late && !a.free {
+			x := q.of(a)
+			taken[x.stream] = append(taken[x.stream], a)
 		}
 	}
 	for _, list := range taken {
@@ -296,12 +329,12 @@ func (p *loop) keys(q *loop) (map[int64]uint64, map[place]int64) {
 	}
 	done, keyOf := map[int64]uint64{}, map[place]int64{}
 	for _, r := range p.cond.releases {
-		list := taken[r.at.uid]
-		i, _ := slices.BinarySearchFunc(list, r.at.n, func(a *arrival, n uint64) int { return cmp.Compare(a.at, n) })
+		list := taken[r.uid]
+		i, _ := slices.BinarySearchFunc(list, r.n, func(a *arrival, n uint64) int { return cmp.Compare(a.at, n) })
 		if i > 0 {
-			k := list[i-1].rank - 1
+			k := int64(list[i-1].rank) - 1
 			done[k] = max(done[k], r.pos)
-			keyOf[r.at] = k
+			keyOf[r.at()] = k
 		}
 	}
 	return done, keyOf
@@ -309,8 +342,10 @@ func (p *loop) keys(q *loop) (map[int64]uint64, map[place]int64) {
 
 // ordered reports whether each arrival passed after the thing of its number was released, and waited before.
 func (p *loop) ordered(done map[int64]uint64, shift int64) bool {
-	bad, waits, n := 0, 0, int64(0)
-	p.free = map[*arrival]bool{}
+	bad, waits, n := 0, int32(0), int64(0)
+	for _, a := range p.arrivals {
+		a.free = false
+	}
 	for _, a := range p.arrivals {
 		if a.late {
 			continue
@@ -321,7 +356,7 @@ func (p *loop) ordered(done map[int64]uint64, shift int64) bool {
 				return false
 			}
 			if !ok || pos > a.passed {
-				p.free[a] = true
+				a.free = true
 				continue
 			}
 		}
@@ -339,51 +374,59 @@ func b2u(b bool) uint32 {
 }
 
 // narrow keeps the arrivals that count by a notion.
-func narrow(all []*arrival, notion int) []*arrival {
-	after, by := map[eventKey]bool{}, map[*thread]bool{}
-	for _, a := range all {
-		if a.events > 0 {
-			after[a.x.before], by[a.x.th] = true, true
+func (p *loop) narrow(notion int) {
+	after, by := map[uint32]bool{}, map[uint32]bool{}
+	for _, a := range p.all {
+		if x := p.of(a); a.events > 0 {
+			after[x.before], by[x.thread] = true, true
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(a *arrival) bool {
-		switch notion {
-		case before:
-			return !after[a.x.before]
-		case threads:
-			return !by[a.x.th]
-		case both:
-			return !after[a.x.before] || !by[a.x.th]
-		case waiters:
-			return a.events == 0
+	keep := func(list []*arrival) []*arrival {
+		if notion == anyone {
+			return list
 		}
-		return false
-	})
+		return slices.DeleteFunc(slices.Clone(list), func(a *arrival) bool {
+			switch x := p.of(a); notion {
+			case before:
+				return !after[x.before]
+			case threads:
+				return !by[x.thread]
+			case both:
+				return !after[x.before] || !by[x.thread]
+			}
+			return a.events == 0
+		})
+	}
+	p.arrivals, p.byPass = keep(p.all), keep(p.allPass)
 }
 
 // others are the releases that did not come from a section that had come here itself: who takes something and says so
 // lets nobody pass.
 func (p *loop) others(places []uint64) []uint64 {
-	came := map[uint64]bool{}
-	for _, a := range p.arrivals {
-		came[a.passed] = true
-	}
-	return slices.DeleteFunc(slices.Clone(places), func(at uint64) bool { return came[at] })
+	i := 0
+	return slices.DeleteFunc(slices.Clone(places), func(at uint64) bool {
+		for i < len(p.byPass) && p.byPass[i].passed < at {
+			i++
+		}
+		return i < len(p.byPass) && p.byPass[i].passed == at
+	})
 }
 
 // add keeps a predicate, and where it is waited for.
-func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
+func (l *loops) add(p *loop, pred cabi.ProgPred, order []uint32) {
 	n := uint32(len(l.preds))
 	pred.Cond, pred.Mutex = p.cond.n, l.c.object(p.cond.group, p.m.obj, cabi.ObjMutex)
 	unit := int(pred.Unit)
 	var samples [2]int
-	for i, x := range order {
+	for i, at := range order {
+		x := &p.m.sections[at]
 		last := i%unit == unit-1
 		role := b2u(last)
-		if x.unlock == 0 {
+		unlock, ok := x.unlocked()
+		if !ok {
 			continue
 		}
-		l.roles.add(place{x.stream, x.lock}, roleAt{pred: n, unlock: x.unlock, last: last, sample: samples[role] < samplesMax && i >= unit})
+		l.roles.add(place{x.stream, x.lock}, roleAt{pred: n, unlock: unlock, last: last, sample: samples[role] < samplesMax && i >= unit})
 		if i >= unit {
 			samples[role]++
 		}
@@ -395,7 +438,7 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
 				pred.Kind = cabi.PredEnds
 				for _, r := range p.cond.releases {
 					if i, ok := slices.BinarySearch(p.places, r.pos); ok && int64(i)+pred.Start >= 0 && int64(i)+pred.Start < n {
-						l.order.add(r.at, int64(i)+pred.Start)
+						l.order.add(r.at(), int64(i)+pred.Start)
 					}
 				}
 				pred.Start = 0
@@ -418,23 +461,24 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []*section) {
 	}
 	count := map[uint32]int{}
 	for _, a := range p.arrivals {
-		count[a.x.stream]++
+		count[p.of(a).stream]++
 	}
 	for uid, n := range count {
 		l.at.grow(uid, n)
 	}
 	for _, a := range p.arrivals {
-		if p.free[a] {
-			l.skips.add(place{a.x.stream, a.at}, a.events)
+		at := place{p.of(a).stream, a.at}
+		if a.free {
+			l.skips.add(at, int(a.events))
 			continue
 		}
 		w := waitAt{pred: n, events: a.events, timeout: limit, site: p.site, choice: limit > 0, late: a.late}
 		if a.late {
 			w.timeout = max(a.ns, 1)
 		} else if pred.Kind != cabi.PredRows && pred.Kind != cabi.PredKeyed && pred.Rows > 0 {
-			w.row = int64(pred.First) + a.turn
+			w.row = int64(pred.First) + int64(a.turn)
 		}
-		l.at.add(place{a.x.stream, a.at}, w)
+		l.at.add(at, w)
 	}
 	l.preds = append(l.preds, pred)
 	l.waits = append(l.waits, waitsOf(p))
@@ -452,17 +496,16 @@ func (p *loop) below(place uint64) int64 {
 
 // rankAll finds in which order the arrivals passed.
 func (p *loop) rankAll() {
-	slices.SortFunc(p.arrivals, func(a, b *arrival) int { return cmp.Compare(a.came, b.came) })
-	byPass := slices.Clone(p.arrivals)
-	byPass = slices.DeleteFunc(byPass, func(a *arrival) bool { return a.late })
-	slices.SortFunc(byPass, func(a, b *arrival) int { return cmp.Compare(a.passed, b.passed) })
-	for i, a := range byPass {
-		a.rank = int64(i) + 1
+	var passed []uint64
+	for _, a := range p.byPass {
+		if !a.late {
+			passed = append(passed, a.passed)
+			a.rank = uint32(len(passed))
+		}
 	}
 	for _, a := range p.arrivals {
 		if a.events > 0 {
-			n, _ := slices.BinarySearchFunc(byPass, a.slept, func(b *arrival, at uint64) int { return cmp.Compare(b.passed, at+1) })
-			a.before = int64(n)
+			a.before = uint32(upTo(passed, a.slept))
 		}
 	}
 }
@@ -497,7 +540,7 @@ func (p *loop) fit(k int64, let int) (start int64, ok bool) {
 	count, waits := map[int64]int{}, 0
 	for _, a := range p.arrivals {
 		if a.events > 0 {
-			count[a.before-k*p.below(a.slept)]++
+			count[int64(a.before)-k*p.below(a.slept)]++
 			waits++
 		}
 	}
@@ -511,49 +554,53 @@ func (p *loop) fit(k int64, let int) (start int64, ok bool) {
 		return 0, false
 	}
 	// In order of passing: each is let pass by the releases before it, or has to be let off.
-	free := map[*arrival]bool{}
-	byPass := slices.Clone(p.arrivals)
-	slices.SortFunc(byPass, func(a, b *arrival) int { return cmp.Compare(a.passed, b.passed) })
-	passed := int64(0)
-	for _, a := range byPass {
+	for _, a := range p.arrivals {
+		a.free = false
+	}
+	passed, released, free := int64(0), 0, 0
+	for _, a := range p.byPass {
 		if a.late {
 			continue
 		}
-		if passed+1 > start+k*p.below(a.passed) {
-			if free[a] = true; len(free) > let {
+		for released < len(p.places) && p.places[released] < a.passed {
+			released++
+		}
+		if passed+1 > start+k*int64(released) {
+			a.free = true
+			if free++; free > let {
 				return 0, false
 			}
 			continue
 		}
 		passed++
 	}
-	p.free = free
 	return start, true
 }
 
 // turns numbers those that passed, from 1, and says how many there are; 0 where it does not matter who takes what: one thread
 // alone takes things of which each is as good as the other.
 func (p *loop) turns() int64 {
-	byPass := slices.DeleteFunc(slices.Clone(p.arrivals), func(a *arrival) bool { return a.late || p.free[a] })
-	slices.SortFunc(byPass, func(a, b *arrival) int { return cmp.Compare(a.passed, b.passed) })
-	by := map[*thread]int{}
-	for i, a := range byPass {
-		a.turn = int64(i) + 1
-		by[a.x.th]++
+	n, by := uint32(0), map[uint32]int{}
+	for _, a := range p.byPass {
+		if !a.late && !a.free {
+			n++
+			a.turn = n
+			by[p.of(a).thread]++
+		}
 	}
 	if !p.ends() && (len(by) < 2 || p.each()) {
 		return 0
 	}
-	return int64(len(byPass))
+	return int64(n)
 }
 
 // each reports whether all threads pass the same number of times, and not just once or twice: then a thread's own count says how
 // often, and not how much work there is for all.
 func (p *loop) each() bool {
-	by := map[*thread]int{}
+	by := map[uint32]int{}
 	for _, a := range p.arrivals {
 		if !a.late {
-			by[a.x.th]++
+			by[p.of(a).thread]++
 		}
 	}
 	n := 0
@@ -568,10 +615,10 @@ func (p *loop) each() bool {
 
 // ends reports whether several threads release here, and each but once: as threads do that end, and are then joined.
 func (p *loop) ends() bool {
-	makers := map[*thread]int{}
+	makers := map[uint32]int{}
 	for _, r := range p.cond.releases {
 		if _, ok := slices.BinarySearch(p.places, r.pos); ok {
-			makers[r.th]++
+			makers[r.thread]++
 		}
 	}
 	for _, n := range makers {
@@ -595,49 +642,48 @@ func (p *loop) needs() []uint64 {
 	return rows
 }
 
-// releases tells whether a condition is signalled in the section.
-func (x *section) releases(c *condition) bool {
-	return slices.ContainsFunc(x.steps, func(s step) bool { return s.cond == c && !s.wait })
-}
-
 // barrier tries whether of each `unit` threads that take the mutex at one place the last one releases the others.
-func (p *loop) barrier() (unit int, order []*section) {
+func (l *loops) barrier(p *loop) (unit int, order []uint32) {
 	if len(p.arrivals) < 2 || len(p.places) < 2 {
 		return 0, nil
 	}
-	site := p.arrivals[0].x.steps[0].site
-	if !slices.ContainsFunc(p.m.sections, func(x *section) bool { return x.steps[0].site == site && x.releases(p.cond) }) {
-		return 0, nil
+	sections := p.m.sections
+	site := p.of(p.arrivals[0]).site(l)
+	number := p.cond.number + 1
+	signals := func(of *section) bool {
+		return slices.ContainsFunc(l.shapes[of.shape], func(s shapeStep) bool { return s.cond == number && !s.wait })
 	}
-	waits := map[*section]bool{}
+	waits := make([]bool, len(sections))
 	for _, a := range p.arrivals {
 		waits[a.x] = true
-		if a.x.steps[0].site != site || a.at != a.x.steps[1].n {
+		if x := p.of(a); x.site(l) != site || len(l.shapes[x.shape]) < 2 || a.at != x.lock+uint64(l.shapes[x.shape][1].after) {
 			return 0, nil
 		}
 	}
-	releases := map[*section]bool{}
-	for _, x := range p.m.sections {
-		if x.steps[0].site != site {
+	releases, last := 0, []bool{}
+	for i := range sections {
+		x := &sections[i]
+		if x.site(l) != site {
 			continue
 		}
-		if x.releases(p.cond) {
-			releases[x] = true
-		}
-		if releases[x] == waits[x] {
+		s := signals(x)
+		if s == waits[i] {
 			return 0, nil
 		}
-		order = append(order, x)
+		if s {
+			releases++
+		}
+		order, last = append(order, uint32(i)), append(last, s)
 	}
-	if len(releases) == 0 || len(order)%len(releases) != 0 || len(releases) != len(p.places) {
+	if releases == 0 || len(order)%releases != 0 || releases != len(p.places) {
 		return 0, nil
 	}
-	unit = len(order) / len(releases)
+	unit = len(order) / releases
 	if unit < 2 {
 		return 0, nil
 	}
-	for i, x := range order {
-		if releases[x] != (i%unit == unit-1) {
+	for i, s := range last {
+		if s != (i%unit == unit-1) {
 			return 0, nil
 		}
 	}

@@ -26,10 +26,10 @@ func (c *compiler) survey() error {
 		if err == io.EOF {
 			break
 		}
-		if trace.IsDamage(err) {
-			continue
-		}
 		if err != nil {
+			if trace.IsDamage(err) {
+				continue
+			}
 			return err
 		}
 		if th := c.byUID[r.Thread.UID]; th != nil {
@@ -38,6 +38,11 @@ func (c *compiler) survey() error {
 	}
 	if c.info.Events == 0 {
 		return errors.New("the trace has no events")
+	}
+	for i := range s.at {
+		for _, x := range s.at[i].sect {
+			c.loops.close(x)
+		}
 	}
 	c.orders.sort()
 	for i := range c.gapAt {
@@ -117,7 +122,9 @@ type threadAt struct {
 	stat  bool
 	held  []trace.Object
 	queue []uint32 // files of its events with names, for the second reading
-	sect  []*section
+	sect  []*opened
+	spare []*opened // for the next ones
+	over  []lastOf
 	last  eventKey
 
 	cpu     uint64 // of its last sample, if seen; and since then
