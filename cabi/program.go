@@ -246,7 +246,7 @@ type ProgResult struct {
 	Hz      uint64 // ticks a second
 	Nanos   uint64 // from begin to end
 	Status  uint32 // Result…
-	Failed  uint32 // errno
+	Failed  uint32 // errno; of ResultDiverged the thread that was first, plus 1, 0: nothing could move
 	CPU     uint64 // ns of the first process until its end, and of those that it waited for
 	Loop    uint64 // fs that an iteration of the loop is taken to take
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,8 @@ type issuedHere struct {
 	Other   uint64        `json:"other_ways"`
 	Unknown uint64        `json:"unknown_ways"`
 	Forced  uint64        `json:"forced_waits"`
+	CPU     time.Duration `json:"cpu_ns"`
+	Loop    float64       `json:"loop_ns"`
 	Parts   []struct {
 		Class   string  `json:"class"`
 		Seconds float64 `json:"seconds"`
@@ -104,6 +107,19 @@ func TestIssue(t *testing.T) {
 	}
 	if visited != 5 {
 		t.Errorf("%d programs", visited)
+	}
+}
+
+// What an iteration of the loop is taken to take says how many are made: of one that is taken to take long, few.
+func TestIssueLoop(t *testing.T) {
+	path := recordedProgram(t, "burn")
+	here := issueHere(t, path)
+	if here.Loop <= 0 || here.CPU <= 0 {
+		t.Fatalf("%+v", here)
+	}
+	few := issueHere(t, path, "--loop", fmt.Sprint(here.Loop*20))
+	if math.Abs(few.Loop/here.Loop-20) > 0.01 || few.CPU > here.CPU/4 {
+		t.Errorf("an iteration was taken to take %.3g ns, and %v of CPU time were used; then %.3g ns, and %v", here.Loop, here.CPU, few.Loop, few.CPU)
 	}
 }
 

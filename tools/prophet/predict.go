@@ -283,6 +283,9 @@ func (p *predictor) turns(ctx context.Context, at *issuer, h *predict.Home, cpus
 // less for what others have in theirs, so the program is run on as few at home, in turn with issues: their CPU times are compared, not
 // how long they take.
 func (p *predictor) demandOn(ctx context.Context, cpus int) (float64, error) {
+	if p.told != nil {
+		return 1, nil // it was recorded just now, and was not tried as it is there
+	}
 	if p.homeRuns == 0 || p.info.Threads < 2 || cpus >= run.CPUs() {
 		return p.home.Demand(p.info.CPU.Seconds()), nil
 	}
@@ -413,6 +416,10 @@ type issueResult struct {
 	Unknown uint64  `json:"unknown_ways"`
 	Forced  uint64  `json:"forced_waits"`
 	Outside int64   `json:"outside_ns"`
+
+	Diverged *struct {
+		Thread uint32 `json:"thread"`
+	} `json:"diverged"`
 	Seconds float64
 }
 
@@ -453,11 +460,16 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 		return nil, err
 	}
 	defer at.Close()
-	there, err := at.Hello(ctx, false, nil)
+	info, err := at.Hello(ctx, false, nil)
 	if err != nil {
 		return nil, err
 	}
-	if at.factor, err = p.demandOn(ctx, there.CPUs); err != nil {
+	q, err := p.as(ctx, trace.CPUs{info.CPUs, info.Online, info.Configured})
+	if err != nil {
+		return nil, err
+	}
+	at.p = q
+	if at.factor, err = q.demandOn(ctx, info.CPUs); err != nil {
 		return nil, err
 	}
 	if s.Host != "" || s.Command != "" {
