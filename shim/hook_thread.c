@@ -51,18 +51,39 @@ static struct thr *child(const struct ev *e, int on, void *start, void *arg)
 	return n;
 }
 
+/* Whether a thread's mask comes from its attribute, or where it has none, from what the program has set for all such. */
+static int masked(const pthread_attr_t *attr)
+{
+	static int (*mask_of)(const pthread_attr_t *, sigset_t *);
+	static int (*usual)(pthread_attr_t *);
+	static int (*destroy)(pthread_attr_t *);
+	sigset_t set;
+	pthread_attr_t a;
+	int r;
+	if (!mask_of) {
+		usual = (__typeof__(usual))shim_find("pthread_getattr_default_np", 0);
+		destroy = (__typeof__(destroy))shim_find("pthread_attr_destroy", 0);
+		__atomic_store_n(&mask_of, (__typeof__(mask_of))shim_find("pthread_attr_getsigmask_np", 0), __ATOMIC_RELEASE);
+		if (!mask_of)
+			return 0;
+	}
+	if (attr)
+		return mask_of(attr, &set) == 0;
+	if (!usual || !destroy || usual(&a) != 0)
+		return 0;
+	r = mask_of(&a, &set) == 0;
+	destroy(&a);
+	return r;
+}
+
 /* A signal that reached a thread before it knows who it is would be told as another thread's. So it begins with all of them
  * blocked, as its creator then has; unless its attribute says which. What it will have is the creator's own mask. */
 static u64 quiet(struct thr *n, const pthread_attr_t *attr)
 {
-	static int (*of)(const pthread_attr_t *, sigset_t *);
-	sigset_t set;
 	u64 mask = 0;
 	if (!n)
 		return 0;
-	if (attr && !of)
-		of = (__typeof__(of))shim_find("pthread_attr_getsigmask_np", 0);
-	n->quiet = !(attr && of && of(attr, &set) == 0);
+	n->quiet = !masked(attr);
 	shim_block(&mask);
 	n->mask = mask;
 	return mask;

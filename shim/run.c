@@ -25,7 +25,9 @@ static __thread u32 blocked __attribute__((tls_model("initial-exec")));
 
 void shim_block(u64 *was)
 {
-	u64 all = ~0ull;
+	/* But for the one by which the C library has each thread change its user: who sends it waits for all of them, and may
+	 * hold what we wait for (pthread_create). Its handler touches nothing of ours. */
+	u64 all = ~SIGSET(33);
 	*was = all;
 	if (!blocked)
 		sys(SYS_rt_sigprocmask, 0 /* SIG_BLOCK */, &all, was, 8);

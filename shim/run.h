@@ -46,7 +46,7 @@ static inline u64 shim_moment(void)
 HIDDEN int shim_run_open(char **envp, int argc, char **argv); /* 0: recording */
 extern char shim_room_at_start[65536] HIDDEN; /* for texts, while the process has one thread and the program has not begun */
 HIDDEN void shim_run_forked(void); /* in a new child */
-HIDDEN void shim_block(u64 *was); /* all signals */
+HIDDEN void shim_block(u64 *was); /* all signals of the program */
 HIDDEN void shim_unblock(const u64 *was);
 HIDDEN int shim_stream_write(const void *p, u64 len); /* 0 or errno; signals are blocked */
 HIDDEN int shim_stream_writev(const struct iovec *v, int n, u64 len);

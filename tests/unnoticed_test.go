@@ -114,11 +114,14 @@ func TestUnnoticedLate(t *testing.T) {
 	sound(t, r.Trace)
 }
 
-// Threads that return, exit or are cancelled, with destructors that lock; main that ends by pthread_exit.
+// Threads that return, exit or are cancelled, with destructors that lock; main that ends by pthread_exit. Threads that all take
+// part when one changes the user, while others are created.
 func TestUnnoticedThreads(t *testing.T) {
 	t.Parallel()
-	_, r := Same(t, Cmd{Argv: []string{prog(t, "threads")}})
-	sound(t, r.Trace)
+	for _, name := range []string{"threads", "setids"} {
+		_, r := Same(t, Cmd{Argv: []string{prog(t, name)}})
+		sound(t, r.Trace)
+	}
 }
 
 // A timer at 10 kHz interrupts the recorder everywhere; every event of both sides is in the trace, whole and counted.
