@@ -10,7 +10,7 @@ static int zfeed_mq_getattr(mqd_t q, struct mq_attr *a)
 	(void)q;
 	(void)a;
 	int r = TRUE(mq_getattr)(q, a);
-	if (r == 0) a->mq_curmsgs = (long)x->f1;
+	if (r == 0 && a) a->mq_curmsgs = (long)x->f1;
 	return r;
 }
 PRINTED(mq_getattr, zfeed_mq_getattr)

@@ -485,7 +485,7 @@ EXPORT int mq_getattr(mqd_t q, struct mq_attr *a)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
-	e.f1 = (u64)((r?0:a->mq_curmsgs));
+	e.f1 = (u64)((r||!a?0:a->mq_curmsgs));
 	shim_done(&e);
 	return r;
 }
@@ -500,7 +500,7 @@ EXPORT int mq_setattr(mqd_t q, const struct mq_attr *a, struct mq_attr *was)
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, q);
-	e.f1 = (u64)((r?0:a->mq_flags));
+	e.f1 = (u64)((r||!a?0:a->mq_flags));
 	shim_done(&e);
 	return r;
 }
@@ -10043,7 +10043,7 @@ EXPORT int sigtimedwait(const sigset_t *set, siginfo_t *si, const struct timespe
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)((r>0||errno==EAGAIN?shim_set(set):0));
-	e.f2 = (u64)((r>0||errno==EAGAIN?shim_ns(time):0));
+	e.f2 = (u64)((r<=0&&errno!=EAGAIN?0:time?shim_ns(time):~0ull));
 	shim_input_siginfo(&e, r>0, si);
 	shim_done(&e);
 	return r;

@@ -42,6 +42,9 @@ int main(void)
 	say("empty", mq_receive(q, buf, 64, 0));
 	say("getattr", mq_getattr(q, &was));
 	printf("%ld %ld %ld\n", was.mq_maxmsg, was.mq_msgsize, was.mq_curmsgs);
+	say("getattr nothing", mq_getattr(q, 0));
+	say("setattr nothing", mq_setattr(q, 0, &was));
+	say("setattr neither", mq_setattr(q, 0, 0));
 	say("notify", mq_notify(q, &none));
 	say("busy", mq_notify(p, &none));
 	say("unnotify", mq_notify(q, 0));

@@ -44,6 +44,8 @@ int main(void)
 	raise(SIGUSR1);
 	printf("timed %d\n", sigtimedwait(&set, 0, &ms) == SIGUSR1);
 	raise(SIGUSR1);
+	printf("for ever %d\n", sigtimedwait(&set, &si, 0) == SIGUSR1);
+	raise(SIGUSR1);
 	printf("null %d\n", sigwaitinfo(&set, 0) == SIGUSR1);
 	signal(SIGALRM, handler);
 	soon();
