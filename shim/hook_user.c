@@ -3,11 +3,14 @@
 #include <stdarg.h>
 #include <sys/prctl.h>
 
+#define NAME_MOST 15 /* of a thread's name; the kernel reads no more of a longer one */
+
 EXPORT int prctl(int option, ...)
 {
 	struct ev e;
 	va_list ap;
 	unsigned long a, b, c, d;
+	char name[NAME_MOST + 1];
 	int r, on;
 	va_start(ap, option);
 	a = va_arg(ap, unsigned long);
@@ -23,8 +26,13 @@ EXPORT int prctl(int option, ...)
 		e.ret = shim_ret_errno(r);
 		e.f1 = (u64)(u32)option;
 		e.f2 = option == PR_SET_NAME || option == PR_GET_NAME ? 0 : a;
-		if (r == 0 && (option == PR_SET_NAME || option == PR_GET_NAME))
-			shim_tail_text(&e, (const char *)a, PART_STR);
+		if (r == 0 && (option == PR_SET_NAME || option == PR_GET_NAME)) {
+			u32 i;
+			for (i = 0; i < NAME_MOST && ((const char *)a)[i]; i++)
+				name[i] = ((const char *)a)[i];
+			name[i] = 0;
+			shim_tail_text(&e, name, PART_STR);
+		}
 		shim_done(&e);
 	}
 	return r;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -47,10 +48,27 @@ static void ended(const char *what)
 	printf("%s: %d %d\n", what, WIFEXITED(st) ? WEXITSTATUS(st) : -1, WIFSIGNALED(st) ? WTERMSIG(st) : 0);
 }
 
+/* A name that goes on to the end of what can be read: the kernel reads 15 bytes. */
+static void long_name(void)
+{
+	char *p = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), name[16] = "";
+	int i;
+	mprotect(p + 4096, 4096, PROT_NONE);
+	for (i = 0; i < 16; i++)
+		p[4080 + i] = (char)('a' + i);
+	for (i = 16; i > 13; i--) {
+		printf("%d", prctl(PR_SET_NAME, p + 4096 - i));
+		prctl(PR_GET_NAME, name);
+		printf(" %s\n", name);
+	}
+	munmap(p, 8192);
+}
+
 static void options(void)
 {
 	char name[16] = "";
 	int sig = 0;
+	long_name();
 	printf("%d", prctl(PR_SET_NAME, "renamed"));
 	printf(" %d %s\n", prctl(PR_GET_NAME, name), name);
 	printf("%d", prctl(PR_SET_PDEATHSIG, SIGUSR1));
