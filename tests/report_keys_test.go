@@ -1,11 +1,13 @@
 package tests
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"prophet/runtime/report"
 	"prophet/tests/browser"
 )
 
@@ -42,6 +44,24 @@ func TestReportKeyboard(t *testing.T) {
 	recordIn(t, dir, path, bin, "7", "4", "2000", "1", "log")
 	if _, stderr, code := prophetRun(t, dir, "report", path, "-o", "r.html"); code != 0 {
 		t.Fatalf("exit status %d: %s", code, stderr)
+	}
+	// Who is said to have had a lock had it in waits for the lock, not in those for a condition.
+	text0, _, _ := prophetRun(t, dir, "report", path, "--json")
+	var r report.Report
+	must(t, json.Unmarshal([]byte(text0), &r))
+	caused := 0
+	for _, l := range r.Locks {
+		ns, times := int64(0), uint64(0)
+		for _, w := range l.Causes {
+			ns, times = ns+w.NS, times+w.Times
+			caused++
+		}
+		if l.Kind == "mutex" && (ns > l.NS+l.NS/50 || times > l.Waits) {
+			t.Errorf("%s was waited for %d times, %d ns, and others had it %d times, %d ns of those", l.Name, l.Waits, l.NS, times, ns)
+		}
+	}
+	if caused < 10 {
+		t.Errorf("%d threads had locks", caused)
 	}
 	b, err := browser.Start()
 	must(t, err)

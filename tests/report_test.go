@@ -279,6 +279,11 @@ func TestReportPage(t *testing.T) {
 	if n := value[int](t, p, `+$("timeline-slot").dataset.drawn`); n < 200 {
 		t.Errorf("%d pieces are drawn on a phone", n)
 	}
+	must(t, p.Eval(`document.querySelector("#locks .more").click(); document.querySelector("#calls .more").click()`, nil))
+	must(t, p.Settle())
+	if s := value[string](t, p, `[document.documentElement, ...document.querySelectorAll(".detail > td > *")].filter(e => e.getBoundingClientRect().width > 360 || e.scrollWidth > 360).map(e => e.tagName + e.scrollWidth).join()`); s != "" {
+		t.Errorf("with open rows these are wider than a phone: %s", s)
+	}
 	accessible(t, p)
 }
 

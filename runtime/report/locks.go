@@ -204,7 +204,7 @@ func (t *lockTable) link(l *links.Link) {
 		return
 	}
 	row := l.To.Row()
-	if row == nil {
+	if row == nil || l.Kind == links.Lock && row.Obj == "cond" { // that takes the mutex again, and waited for the condition
 		return
 	}
 	s := t.of(l.Object, row.Obj)

@@ -31,17 +31,18 @@ SELECT process, object, waits, wait_ns / 1e6 AS wait_ms, wait_max_ns / 1e6 AS lo
 FROM objects WHERE waits > 0 ORDER BY wait_ns DESC LIMIT 20;
 
 -- name: holders
--- Who held a lock while others waited for it, and where it had been taken.
+-- Who held a lock while others waited for it, and where it had been taken. A wait for a condition, which takes its mutex
+-- again at its end, waited for the condition.
 SELECT l.object, l.from_thread AS holder, l.held_at, count(*) AS times, sum(e.duration_ns) / 1e6 AS others_waited_ms,
        sum(l.cause_ns - l.held_ns) / 1e6 AS held_ms
 FROM links l JOIN events e ON e.thread = l.to_thread AND e.event = l.to_event
-WHERE l.kind = 'lock' GROUP BY ALL ORDER BY others_waited_ms DESC LIMIT 20;
+WHERE l.kind = 'lock' AND e.object = l.object GROUP BY ALL ORDER BY others_waited_ms DESC LIMIT 20;
 
 -- name: blockers
 -- Which thread makes which other wait, over everything that lets another go on.
 SELECT l.to_thread AS waiter, l.from_thread AS let_in_by, l.kind, count(*) AS times, sum(e.duration_ns) / 1e6 AS waited_ms
 FROM links l JOIN events e ON e.thread = l.to_thread AND e.event = l.to_event
-WHERE l.kind NOT IN ('start') GROUP BY ALL ORDER BY waited_ms DESC LIMIT 20;
+WHERE l.kind != 'start' AND (l.kind != 'lock' OR e.object = l.object) GROUP BY ALL ORDER BY waited_ms DESC LIMIT 20;
 
 -- name: files
 -- Files and connections by bytes and time.
