@@ -93,6 +93,8 @@ void shim_end_special(struct ev *e)
 int shim_readable(const void *p, u64 n)
 {
 	u64 at = (u64)p & ~7ull, end = (u64)p + n;
+	if (end < (u64)p)
+		return 0;
 	for (; at < end; at = (at | 4095) + 1)
 		if (!at || sys(SYS_rt_sigprocmask, -1, at, 0, 8) == -EFAULT)
 			return 0;

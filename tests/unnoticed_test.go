@@ -124,6 +124,13 @@ func TestUnnoticedThreads(t *testing.T) {
 	}
 }
 
+// Stacks that lead nowhere: what is read of them is never more than is there.
+func TestUnnoticedWildStack(t *testing.T) {
+	t.Parallel()
+	_, r := Same(t, Cmd{Argv: []string{prog(t, "wildstack")}})
+	sound(t, r.Trace)
+}
+
 // A timer at 10 kHz interrupts the recorder everywhere; every event of both sides is in the trace, whole and counted.
 func TestUnnoticedStorm(t *testing.T) {
 	t.Parallel()
