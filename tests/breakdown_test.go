@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -213,10 +214,15 @@ func TestPredictWhere(t *testing.T) {
 	if home, there := sum(p.Breakdown, "sleep"); math.Abs(home-0.15) > 0.03 || math.Abs(there-0.15) > 0.03 {
 		t.Errorf("%g s of sleep at home, %g there", home, there)
 	}
-	if len(p.Critical) == 0 || len(p.HomeCritical) == 0 || p.Critical[0].Class != "sleep" || p.Critical[0].Call != "usleep" || p.Critical[0].At == "" || p.Critical[0].Seconds < 0.09 {
+	// Among the first two: a disk that others keep busy takes as long.
+	slept := slices.IndexFunc(p.Critical, func(x report.Critical) bool {
+		return x.Class == "sleep" && x.Call == "usleep" && x.At != "" && x.Seconds > 0.09
+	})
+	if slept < 0 || slept > 1 || len(p.HomeCritical) == 0 {
 		t.Errorf("%+v", p.Critical)
 	}
-	if len(p.Sensitivity) == 0 || p.Sensitivity[0].Resource != "sleeps" || p.Sensitivity[0].Issues != 2 || p.Sensitivity[0].Seconds > -0.1 || len(p.Notes) > 0 {
+	sleeps := slices.IndexFunc(p.Sensitivity, func(x report.Sensitivity) bool { return x.Resource == "sleeps" && x.Issues == 2 && x.Seconds < -0.1 })
+	if sleeps < 0 || sleeps > 1 || len(p.Notes) > 0 {
 		t.Errorf("%+v %v", p.Sensitivity, p.Notes)
 	}
 	text := predict("--what-if", "0")
