@@ -91,6 +91,8 @@ and processes, but without the program, its data or its names. Several targets m
 
 Before that the program itself is run at home, where files are as they were before the recorded run and nothing that it
 writes stays, in turn with issues at home. Where those do not take what the program takes, the prediction is refused.
+The demand of CPU time is what makes issues take the CPU time of the program; where the target has fewer CPUs, both are tried at home
+on as few.
 
 What is predicted is one path: threads take turns as they come on the target, wait loops and work queues included, and
 results that home saw are followed as home followed them. Whether the program would take that path is then tried: it is executed at home
