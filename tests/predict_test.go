@@ -123,6 +123,22 @@ func TestIssueLoop(t *testing.T) {
 	}
 }
 
+// What a thread computes before its first call is demand, too.
+func TestIssueLate(t *testing.T) {
+	tr, _, _, err := recovery.Open(recordedProgram(t, "late"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	info, err := demand.Compile(tr, demand.Options{}, filepath.Join(t.TempDir(), "program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := time.Duration(tr.Meta.Cover.CPUNS); info.CPU < used*8/10 || info.CPU > used*12/10 {
+		t.Errorf("it used %v of CPU time, of which %v are demand", used, info.CPU)
+	}
+}
+
 // A process whose first thread ends goes on with the others.
 func TestIssueFirstEnds(t *testing.T) {
 	path := recordedProgram(t, "first")

@@ -96,6 +96,11 @@ func (e *emitter) emit() error {
 	}
 	for _, stream := range e.th.streams {
 		e.seen = 0
+		if !e.began && (stream.How == cabi.ThreadCreated || stream.How == cabi.ThreadForked) {
+			// It may compute for long before its first call, and had used nothing when it was made.
+			e.begin(stream.First)
+			e.cpuSeen = true
+		}
 		it := e.t.Iter(stream)
 		var r trace.Record
 		for {

@@ -12,30 +12,32 @@ import (
 // loops are the wait loops of the run. Sections of the mutexes that somebody waits with are noted while the trace is
 // surveyed; learn (predicates.go) then makes a predicate of each loop.
 type loops struct {
-	c        *compiler
-	with     map[trace.Object]trace.Object // which mutex a condition is waited for with
-	mutexes  map[trace.Object]bool         // that somebody waits with
-	under    map[objKey]*guarded
-	conds    map[objKey]*condition
-	list     []*condition // the same, by number
-	shapes   []shape
-	byShape  map[string]uint32
-	befores  map[eventKey]uint32
-	here     map[siteAt]uint32 // numbers of call sites
-	recent   [256]recent       // of under, as most events are about one of a few
-	keyBuf   []byte
-	preds    []cabi.ProgPred
-	rows     []cabi.ProgRow
-	at       places[waitAt]      // where threads come to a loop, and pass it
-	roles    places[roleAt]      // locks at which the place among the arrivals says what is done
-	releases places[lateRelease] // unlocks whose section signals after it
-	queues   []*loop
-	keyCount uint32
-	keys     places[int64] // of signals: what they release,
-	order    places[int64] // and how many released before them
-	skips    places[int]   // waits that nothing is issued for: how many
-	told     places[bool]  // signals that those have told of already
-	waits    []MapPred     // of each predicate, a wait for it, for the map
+	c         *compiler
+	with      map[trace.Object]trace.Object // which mutex a condition is waited for with
+	mutexes   map[trace.Object]bool         // that somebody waits with
+	under     map[objKey]*guarded
+	conds     map[objKey]*condition
+	list      []*condition // the same, by number
+	shapes    []shape
+	byShape   map[string]uint32
+	befores   map[eventKey]uint32
+	here      map[siteAt]uint32 // numbers of call sites
+	recent    [256]recent       // of under, as most events are about one of a few,
+	signalled [256]recentCond   // of conds
+	sites     [1024]recentSite  // and of here
+	keyBuf    []byte
+	preds     []cabi.ProgPred
+	rows      []cabi.ProgRow
+	at        places[waitAt]      // where threads come to a loop, and pass it
+	roles     places[roleAt]      // locks at which the place among the arrivals says what is done
+	releases  places[lateRelease] // unlocks whose section signals after it
+	queues    []*loop
+	keyCount  uint32
+	keys      places[int64] // of signals: what they release,
+	order     places[int64] // and how many released before them
+	skips     places[int]   // waits that nothing is issued for: how many
+	told      places[bool]  // signals that those have told of already
+	waits     []MapPred     // of each predicate, a wait for it, for the map
 }
 
 // place is an event of a thread: which of its streams, and which event.
@@ -145,6 +147,18 @@ type recent struct {
 	m   *guarded
 }
 
+// recentCond is a condition that was met of late, and what its mutex guards.
+type recentCond struct {
+	key  objKey
+	cond *condition
+	m    *guarded
+}
+
+type recentSite struct {
+	at siteAt
+	n  uint32
+}
+
 // step is an event in a section.
 type step struct {
 	n    uint64
@@ -240,12 +254,33 @@ func (l *loops) guards(g *group, o trace.Object) *guarded {
 // site numbers where an event is.
 func (l *loops) site(r *trace.Record) uint32 {
 	k := siteAt{r.Thread.Proc, r.Call, r.PC}
+	slot := &l.sites[(r.PC^uint64(r.Call))%uint64(len(l.sites))]
+	if slot.n != 0 && slot.at == k {
+		return slot.n
+	}
 	n, ok := l.here[k]
 	if !ok {
 		n = l.c.siteNumber(l.c.site(r.Thread, r))
 		l.here[k] = n
 	}
+	*slot = recentSite{k, n}
 	return n
+}
+
+// signals is a condition that is signalled, and what its mutex guards; nil: nobody waits for it.
+func (l *loops) signals(g *group, o trace.Object) (*condition, *guarded) {
+	k := objKey{g.n, o}
+	slot := &l.signalled[(uint64(o.UID)*31^o.Num*7^uint64(g.n))%uint64(len(l.signalled))]
+	if slot.cond != nil && slot.key == k {
+		return slot.cond, slot.m
+	}
+	with, ok := l.with[o]
+	if !ok {
+		return nil, nil
+	}
+	m := l.guard(g, with)
+	*slot = recentCond{k, l.cond(g, o), m}
+	return slot.cond, m
 }
 
 // event takes the next event of a thread.
@@ -300,11 +335,10 @@ func (l *loops) event(s *surveyor, th *thread, at *threadAt, r *trace.Record) {
 		}
 		return
 	case cabi.OpSignal, cabi.OpBroadcast:
-		with, ok := l.with[r.Obj]
-		if !ok {
+		cond, m := l.signals(g, r.Obj)
+		if cond == nil {
 			break // nobody waits for it
 		}
-		m, cond := l.guard(g, with), l.cond(g, r.Obj)
 		rel := release{pos: m.last, n: r.N, uid: r.Thread.UID, thread: th.n}
 		if x := openSection(at, m); x != nil {
 			rel.pos = x.seq

@@ -81,6 +81,8 @@ func (c *compiler) learn() {
 	}
 	l.queues, l.under, l.conds, l.list, l.shapes, l.byShape, l.befores, l.here = nil, nil, nil, nil, nil, nil, nil, nil
 	clear(l.recent[:])
+	clear(l.signalled[:])
+	clear(l.sites[:])
 }
 
 // find collects the loops of a mutex, and who came to each: those that waited, and those that did the same before and
@@ -163,11 +165,28 @@ func (l *loops) find(m *guarded) []*loop {
 		}
 	}
 	for _, p := range list {
-		slices.SortFunc(p.all, func(a, b *arrival) int { return cmp.Compare(a.came, b.came) })
-		p.allPass = slices.Clone(p.all)
-		slices.SortFunc(p.allPass, func(a, b *arrival) int { return cmp.Compare(a.passed, b.passed) })
+		p.all = arrivalsBy(p.all, func(a *arrival) uint64 { return a.came })
+		p.allPass = arrivalsBy(p.all, func(a *arrival) uint64 { return a.passed })
 	}
 	return list
+}
+
+// arrivalsBy are arrivals by a number of theirs, which is read once of each: they lie all over the memory.
+func arrivalsBy(list []*arrival, of func(*arrival) uint64) []*arrival {
+	type keyed struct {
+		key uint64
+		a   *arrival
+	}
+	all := make([]keyed, len(list))
+	for i, a := range list {
+		all[i] = keyed{of(a), a}
+	}
+	slices.SortFunc(all, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
+	sorted := make([]*arrival, len(list))
+	for i, k := range all {
+		sorted[i] = k.a
+	}
+	return sorted
 }
 
 // Whose coming counts: who did the same as one that waited, here as there, may mean another thing, as call sites are those
