@@ -123,19 +123,21 @@ func TestIssueLoop(t *testing.T) {
 	}
 }
 
-// What a thread computes before its first call is demand, too.
+// What a thread computes before its first call is demand, too, and what a program does.
 func TestIssueLate(t *testing.T) {
-	tr, _, _, err := recovery.Open(recordedProgram(t, "late"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	info, err := demand.Compile(tr, demand.Options{}, filepath.Join(t.TempDir(), "program"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if used := time.Duration(tr.Meta.Cover.CPUNS); info.CPU < used*8/10 || info.CPU > used*12/10 {
-		t.Errorf("it used %v of CPU time, of which %v are demand", used, info.CPU)
+	for _, args := range [][]string{nil, {"another"}} {
+		tr, _, _, err := recovery.Open(recordedProgram(t, "late", args...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := demand.Compile(tr, demand.Options{}, filepath.Join(t.TempDir(), "program"))
+		tr.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used := time.Duration(tr.Meta.Cover.CPUNS); info.CPU < used*8/10 || info.CPU > used*12/10 {
+			t.Errorf("%v: it used %v of CPU time, of which %v are demand", args, used, info.CPU)
+		}
 	}
 }
 

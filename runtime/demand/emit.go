@@ -96,10 +96,10 @@ func (e *emitter) emit() error {
 	}
 	for _, stream := range e.th.streams {
 		e.seen = 0
-		if !e.began && (stream.How == cabi.ThreadCreated || stream.How == cabi.ThreadForked) {
-			// It may compute for long before its first call, and had used nothing when it was made.
+		if !e.began && stream.How != cabi.ThreadFound {
+			// It may compute for long before its first call, and had used nothing when it was made; a program had its loader before that.
 			e.begin(stream.First)
-			e.cpuSeen = true
+			e.cpuSeen = stream.How != cabi.ThreadMain
 		}
 		it := e.t.Iter(stream)
 		var r trace.Record
@@ -219,7 +219,7 @@ func (e *emitter) sample(cpu uint64) error {
 	if (e.cpuSeen || int64(cpu)-e.calls < e.gaps) && e.gaps > 20_000 && cpu >= e.cpu {
 		idle := e.gaps - int64(cpu-e.cpu) + e.calls
 		low, high = min(max(idle+e.waitsLeast, 0), e.gaps), min(max(idle+e.waitsMost, 0), e.gaps)
-	} else if !e.cpuSeen && e.th.group.main == e.th && e.th.group.parent == nil {
+	} else if !e.cpuSeen && e.th.group.main == e.th {
 		// What the loader did before we were there.
 		if more := int64(cpu) - e.calls - e.gaps; more > 0 && more < 1e9 {
 			e.window = append([]pending{{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: more}}, e.window...)
