@@ -271,6 +271,7 @@ type ProgResultThread struct {
 	Forced  uint64 // waits that ended as nothing else moved
 	Over    uint64 // it came to its end
 	At      uint64 // the operation it was in at last
+	On      uint64 // of an issue in which nothing could move: the thread that has what it waits for, plus 1; 0: not known
 }
 
 // ProgLog is what the engine says of one operation that it issued. Its thread's are in order.

@@ -322,8 +322,9 @@ struct progresultthread {
 	uint64_t forced;
 	uint64_t over;
 	uint64_t at;
+	uint64_t on;
 };
-_Static_assert(sizeof(struct progresultthread) == 72, "progresultthread");
+_Static_assert(sizeof(struct progresultthread) == 80, "progresultthread");
 _Static_assert(offsetof(struct progresultthread, done) == 0, "progresultthread.Done");
 _Static_assert(offsetof(struct progresultthread, logged) == 8, "progresultthread.Logged");
 _Static_assert(offsetof(struct progresultthread, cut) == 16, "progresultthread.Cut");
@@ -333,6 +334,7 @@ _Static_assert(offsetof(struct progresultthread, outside) == 40, "progresultthre
 _Static_assert(offsetof(struct progresultthread, forced) == 48, "progresultthread.Forced");
 _Static_assert(offsetof(struct progresultthread, over) == 56, "progresultthread.Over");
 _Static_assert(offsetof(struct progresultthread, at) == 64, "progresultthread.At");
+_Static_assert(offsetof(struct progresultthread, on) == 72, "progresultthread.On");
 
 struct proglog {
 	uint64_t begin;

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,9 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"prophet/replayd/issue"
+	"prophet/runtime/breakdown"
 	"prophet/runtime/demand"
 	"prophet/runtime/issued"
 	"prophet/runtime/recovery"
+	"prophet/runtime/scratch"
+	"prophet/runtime/trace"
 )
 
 // issuing is one call of the command.
@@ -28,6 +32,7 @@ type issuing struct {
 	times              int
 	q                  issue.Request
 	work               string
+	t                  *trace.Trace // nil: the program is of one that is elsewhere
 }
 
 // issueCommand issues the demand of a trace on this machine.
@@ -90,10 +95,12 @@ func (i *issuing) run(ctx context.Context, way demand.Path) (err error) {
 			return fmt.Errorf("%s is there already", i.record)
 		}
 	}
-	if i.work, err = os.MkdirTemp("", "prophet-program-"); err != nil {
+	work, err := scratch.Make("", scratch.Program)
+	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(i.work)
+	defer work.Close()
+	i.work = work.Path
 	opt := demand.Options{Record: demand.RecordCost, Path: way}
 	if i.q.Log == "" && (i.parts || i.record != "") {
 		i.q.Log = filepath.Join(i.work, "log")
@@ -114,6 +121,7 @@ func (i *issuing) run(ctx context.Context, way demand.Path) (err error) {
 			return err
 		}
 		defer t.Close()
+		i.t = t
 		if live {
 			return fmt.Errorf("%s is being recorded; its run has to end first", i.path)
 		}
@@ -136,9 +144,16 @@ func (i *issuing) run(ctx context.Context, way demand.Path) (err error) {
 	return nil
 }
 
-// once issues once.
+// once issues once. Who waits for whom in an issue that came to stand still is told programs, too.
 func (i *issuing) once(ctx context.Context) (*issue.Result, error) {
 	r, err := issue.Run(ctx, i.q)
+	var stuck *issued.Stuck
+	if errors.As(err, &stuck) && i.asJSON {
+		json.NewEncoder(os.Stdout).Encode(issue.Result{Wall: r.Wall, Stuck: stuck})
+	}
+	if stuck != nil && i.t != nil {
+		return r, i.named(stuck)
+	}
 	if err == nil && i.parts {
 		r.Parts, err = partsOf(i.q)
 	}
@@ -148,7 +163,7 @@ func (i *issuing) once(ctx context.Context) (*issue.Result, error) {
 // recorded issues once and makes a trace of that, also of one that came to stand still.
 func (i *issuing) recorded(ctx context.Context, from issued.Source) error {
 	r, err := i.once(ctx)
-	if err != nil && !errors.Is(err, issue.ErrStuck) {
+	if err != nil && !errors.Is(err, issued.ErrStuck) {
 		return err
 	}
 	made, e := issued.Make(from, i.record)
@@ -188,6 +203,15 @@ func (i *issuing) say(r *issue.Result, made *issued.Result) error {
 		fmt.Printf("  missing are %.1f %% of the operations\n", 100*float64(made.Cut)/float64(max(made.Ops, 1)))
 	}
 	return nil
+}
+
+// named is why an issue came to stand still, with names: they are not looked for before.
+func (i *issuing) named(s *issued.Stuck) error {
+	info, err := demand.Compile(i.t, demand.Options{Home: io.Discard}, filepath.Join(i.work, "again"))
+	if err != nil {
+		return s
+	}
+	return s.Named(i.t, func(n uint32) string { return breakdown.Object(i.t, info, n) })
 }
 
 // partsOf is where the time of the issue went whose log was just written.

@@ -16,6 +16,7 @@ import (
 	"prophet/runtime/inside"
 	"prophet/runtime/pause"
 	"prophet/runtime/replay"
+	"prophet/runtime/scratch"
 	"prophet/runtime/shm"
 	"prophet/runtime/trace"
 )
@@ -25,6 +26,7 @@ import (
 type outlived struct {
 	dir   string // of its control file
 	work  string
+	held  *scratch.Dir // the same: ours when the daemon is killed
 	index *shm.Index
 	init  int // pidfd of the world's process 1
 }
@@ -36,6 +38,9 @@ func outliving(dir, work, line string) (*outlived, error) {
 		return nil, err
 	}
 	o := &outlived{dir: dir, work: work}
+	if o.held, err = scratch.Hold(work); err != nil {
+		return nil, err
+	}
 	if o.init, err = unix.PidfdOpen(pid, 0); errors.Is(err, unix.ESRCH) {
 		o.init = -1
 	} else if err != nil {
@@ -163,5 +168,6 @@ func (o *outlived) leave(stay bool) error {
 func (o *outlived) clear() {
 	o.index.Close()
 	forget(o.work)
+	o.held.Close()
 	inside.Sweep()
 }

@@ -20,6 +20,7 @@ import (
 	"prophet/runtime/recovery"
 	"prophet/runtime/replay"
 	"prophet/runtime/run"
+	"prophet/runtime/scratch"
 	"prophet/runtime/shm"
 	"prophet/runtime/trace"
 )
@@ -37,14 +38,15 @@ type reexec struct {
 	output   string
 	learn    string // the trace to make of a run that differs; "": a difference ends it
 
-	t     *trace.Trace
-	dir   string // where the stream files are
-	work  string // ours, removed at the end
-	cwd   string
-	index *os.File
-	world *inside.World
-	err   error    // of the world
-	env   []string // given to the program; nil: the recorded one
+	t       *trace.Trace
+	dir     string // where the stream files are
+	work    string // ours, removed at the end
+	cwd     string
+	scratch *scratch.Dir // work's
+	index   *os.File
+	world   *inside.World
+	err     error    // of the world
+	env     []string // given to the program; nil: the recorded one
 
 	deaths replay.Deaths
 	result replay.Result
@@ -140,9 +142,10 @@ func (r *reexec) open() error {
 	if err := t.Meta.Whole(); err != nil {
 		return fmt.Errorf("%s: %w", r.trace, err)
 	}
-	if r.work, err = os.MkdirTemp("", "replayd-"); err != nil {
+	if r.scratch, err = scratch.Make("", scratch.Replay); err != nil {
 		return err
 	}
+	r.work = r.scratch.Path
 	if r.dir, err = filepath.Abs(r.trace); err != nil {
 		return err
 	}
@@ -217,6 +220,7 @@ func (r *reexec) close() {
 	}
 	if r.work != "" {
 		forget(r.work)
+		r.scratch.Close()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +16,13 @@ import (
 
 // predicted is what of `prophet predict --json` these tests look at.
 type predicted struct {
-	Seconds  float64 `json:"predicted_seconds"`
-	Rounds   int     `json:"rounds"`
-	Proven   bool    `json:"proven"`
-	Threads  int     `json:"threads"`
-	Told     []int   `json:"told_cpus"`
-	Unproven float64 `json:"unproven_share"`
+	Seconds  float64  `json:"predicted_seconds"`
+	Rounds   int      `json:"rounds"`
+	Proven   bool     `json:"proven"`
+	Threads  int      `json:"threads"`
+	Told     []int    `json:"told_cpus"`
+	Unproven float64  `json:"unproven_share"`
+	Notes    []string `json:"notes"`
 	Strict   *struct {
 		Rounds   int     `json:"rounds"`
 		Most     int     `json:"most"`
@@ -144,5 +146,18 @@ func TestToldCPUs(t *testing.T) {
 		if out, err := exec.Command(built(t, "prophet"), "record", "--cpus", bad, "--", "true").CombinedOutput(); err == nil || !bytes.Contains(out, []byte("--cpus")) {
 			t.Errorf("--cpus %s: %v, %s", bad, err, out)
 		}
+	}
+}
+
+// What is not issued although others may wait for it is said.
+func TestPredictNotIssued(t *testing.T) {
+	trace := Cmd{Argv: []string{"sh", "-c", "sleep 10 & kill $!; wait; true"}}.Recorded(t).Trace
+	p, said, err := predict(t, trace, "--target", "local", "--rounds", "0")
+	if err != nil || len(p.Notes) == 0 || !strings.Contains(strings.Join(p.Notes, " "), "kill (1)") {
+		t.Errorf("%+v, %v: %s", p, err, said)
+	}
+	trace = Cmd{Argv: []string{"ls"}}.Recorded(t).Trace
+	if p, said, err = predict(t, trace, "--target", "local", "--rounds", "0"); err != nil || strings.Contains(strings.Join(p.Notes, " "), "not issued") {
+		t.Errorf("%+v, %v: %s", p, err, said)
 	}
 }

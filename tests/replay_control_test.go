@@ -17,6 +17,7 @@ import (
 
 	"prophet/replayd/client"
 	"prophet/replayd/proto"
+	"prophet/runtime/scratch"
 	"prophet/runtime/shm"
 	"prophet/runtime/trace"
 )
@@ -92,7 +93,7 @@ func steer(t *testing.T, rec Run, flags ...string) *steered {
 		t.Fatalf("it does not stand before its first event: %+v", st)
 	}
 	s.world = shm.ParentOf(int(st.Threads[0].PID))
-	list, _ := filepath.Glob(filepath.Join(tmp, "replayd-*"))
+	list, _ := filepath.Glob(filepath.Join(tmp, scratch.Replay+"*"))
 	if len(list) != 1 {
 		t.Fatalf("its directory: %v", list)
 	}

@@ -25,6 +25,7 @@ func TestSummary(t *testing.T) {
 	r := &results{Machine: "2 CPUs", Whole: true}
 	near := measured("pigz-p2", home, 0.01, 0)
 	far := measured("pigz-p2", cpus1, -0.5, 0)
+	near.Strict, far.Strict = &strictly{Rounds: 7, Proven: true}, &strictly{Rounds: 20, Unproven: 0.75}
 	far.Order, far.Think = []float64{1.6}, []float64{0.2}
 	refused := measured("xz-T2", home, 0.4, 0)
 	refused.Refused = "the prediction is refused: it is | too far off"
@@ -46,7 +47,7 @@ func TestSummary(t *testing.T) {
 	}
 	table := string(r.table())
 	for _, want := range []string{"| pigz-p2 | cpus1 | 0.500 s | 1.000 s | 0.500 s |", "60.0 % | 80.0 %", "refused: the prediction is refused: it is \\| too far off", "no quota of CPU time can be set |",
-		"**not held**", "2026-01-02", "2, proven", "Of the 1 pairs away from home"} {
+		"**not held**", "2026-01-02", "2, proven; strictly 7 |", "2, proven; strictly more than 20, which prove 25.0 % |", "Of the 1 pairs away from home"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table has no %q:\n%s", want, table)
 		}

@@ -47,6 +47,7 @@ type forecast struct {
 	Rounds  int          `json:"rounds"`
 	Proven  bool         `json:"proven"`
 	Share   float64      `json:"proven_share"`
+	Strict  *strictly    `json:"strict"`
 	Home    float64      `json:"home_seconds"`
 	Unknown uint64       `json:"unknown_ways"`
 	Forced  uint64       `json:"forced_waits"`
@@ -138,13 +139,19 @@ func (m *measurer) record(ctx context.Context, w *workload) (*known, error) {
 }
 
 // ask predicts, as anybody would, and keeps what was issued in the end.
-func (m *measurer) ask(ctx context.Context, k *known, at *place, program string) (*forecast, error) {
+// strictMost is how many strict rounds are made at most: they would take hours, and how far they come tells how many there would be.
+const strictMost = "20"
+
+func (m *measurer) ask(ctx context.Context, k *known, at *place, program string, strict bool) (*forecast, error) {
 	runs := "3"
 	if k.asked {
 		runs = "1" // so that its CPU time is known as the machine is now
 	}
 	// What has to be given in any case is said beside it that it would be refused.
 	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--what-if", "0", "--home-runs", runs, "--rounds", strconv.Itoa(m.rounds), "--keep", program)
+	if strict {
+		cmd.Args = append(cmd.Args, "--strict="+strictMost)
+	}
 	cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+filepath.Join(m.build, "replayd"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
@@ -228,12 +235,13 @@ func (m *measurer) pair(ctx context.Context, w *workload, name string) (*pair, e
 		return nil, err
 	}
 	program := filepath.Join(filepath.Dir(k.trace), "compiled")
-	f, err := m.ask(ctx, k, at, program)
+	f, err := m.ask(ctx, k, at, program, w.strict && name == cpus1 && !m.short)
 	if err != nil {
 		p.Error = err.Error()
 		return p, ctx.Err()
 	}
 	p.Home, p.Refused, p.Tried = k.home, k.refused, k.tried
+	p.Strict = f.Strict
 	p.Rounds, p.Proven, p.Share, p.Unknown, p.Forced = f.Rounds, f.Proven, f.Share, f.Unknown, f.Forced
 	os.Setenv("PROPHET_REPLAYD", filepath.Join(m.build, "replayd"))
 	on, err := target.Open(ctx, at.spec)

@@ -24,6 +24,13 @@ type results struct {
 	Pairs   []*pair `json:"pairs"`
 }
 
+// strictly is what predict says of strict rounds.
+type strictly struct {
+	Rounds   int     `json:"rounds"`
+	Proven   bool    `json:"proven"`
+	Unproven float64 `json:"unproven_share"`
+}
+
 // pair is a program on a target. Times are seconds; the lists have what was measured in turn, so the nth of each were neighbours.
 type pair struct {
 	Program string       `json:"program"`
@@ -40,6 +47,7 @@ type pair struct {
 	Rounds  int          `json:"rounds"`
 	Proven  bool         `json:"proven"`
 	Share   float64      `json:"proven_share"`
+	Strict  *strictly    `json:"strict,omitempty"` // the thesis's way, beside ours
 	Unknown uint64       `json:"unknown_ways"`
 	Forced  uint64       `json:"forced_waits"`
 	Refused string       `json:"refused,omitempty"`

@@ -69,7 +69,7 @@ func (r *results) table() []byte {
 	fmt.Fprintf(&b, "# How good predictions are\n\nMeasured by `make accuracy` on %s; %s. ", from, r.Machine)
 	b.WriteString("Each program was recorded once at home and predicted; then the real program, an issue of its\ndemand and the real program again were run there in turn, at least ten times. Real and predicted are medians. " +
 		"A/A is how far the\nmedians of the first and the second real runs of each turn are apart: what the machine itself does. " +
-		"Of programs with several threads or\nprocesses two other ways are issued beside: home's path with each lock in home's order, and home's times between calls without any locks.\n\n")
+		"Of programs with several threads or\nprocesses two other ways are issued beside: home's path with each lock in home's order, and home's times between calls without any locks.\nStrictly is how many rounds it takes to stop at each lock that comes in another order, and each other result; no more than so many were made.\n\n")
 	if !r.Whole {
 		b.WriteString("The last run of all pairs was not finished.\n\n")
 	}
@@ -101,6 +101,11 @@ func (p *pair) row(b *bytes.Buffer) {
 	rounds := fmt.Sprint(p.Rounds)
 	if p.Proven {
 		rounds += ", proven"
+	}
+	if s := p.Strict; s != nil && s.Proven {
+		rounds += fmt.Sprintf("; strictly %d", s.Rounds)
+	} else if s != nil {
+		rounds += fmt.Sprintf("; strictly more than %d, which prove %s", s.Rounds, percent(1-s.Unproven))
 	}
 	note := ""
 	if p.Refused != "" {

@@ -31,6 +31,7 @@ import (
 	"prophet/runtime/cgroup"
 	"prophet/runtime/recovery"
 	"prophet/runtime/run"
+	"prophet/runtime/scratch"
 	"prophet/runtime/shm"
 	"prophet/runtime/target"
 )
@@ -509,6 +510,7 @@ func (s *server) start(h target.Header) error {
 		stopped, ending := i.stopped, s.ending
 		// Nothing that it left may disturb the next one. Under the lock, so that no next one is taken for it.
 		EndDescendants()
+		s.leftovers()
 		s.mu.Unlock()
 		<-lines
 		cmd.Wait() // its streams
@@ -587,6 +589,16 @@ func (s *server) stop() error {
 		s.issue.process.Kill() // its waiter ends the rest
 	}
 	return nil
+}
+
+// leftovers removes the directories of an issue that was ended before it could: their files may fill the disk.
+func (s *server) leftovers() {
+	list, _ := fs.ReadDir(s.root.FS(), ".")
+	for _, e := range list {
+		if e.IsDir() && (strings.HasPrefix(e.Name(), scratch.Issue) || strings.HasPrefix(e.Name(), scratch.Program)) {
+			remove(filepath.Join(s.root.Name(), e.Name()))
+		}
+	}
 }
 
 func (s *server) clean() error {

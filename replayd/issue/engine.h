@@ -67,6 +67,8 @@ struct state {
 	_Atomic u32 begun;
 	_Atomic u32 over; /* a futex: 1 when it has ended */
 	_Atomic u64 at; /* that operation */
+	_Atomic u32 tid;
+	_Atomic u32 on; /* the thread that has what it waits for, plus 1, once nothing moves */
 	u32 cut; /* operations that found no room in the log */
 	u64 logged;
 	u64 other; /* results that were not home's: another way was known, */

@@ -19,6 +19,7 @@ import (
 	"prophet/cabi"
 	"prophet/runtime/demand"
 	"prophet/runtime/issued"
+	"prophet/runtime/scratch"
 )
 
 // Request is what to issue and how.
@@ -46,7 +47,8 @@ type Result struct {
 	Loop    float64       `json:"loop_ns"`         // what an iteration of the loop was taken to take
 	Parts   []Part        `json:"parts,omitempty"` // the longest first
 
-	Diverged *Diverged `json:"diverged,omitempty"` // of a strict issue that ended before its time
+	Diverged *Diverged     `json:"diverged,omitempty"` // of a strict issue that ended before its time
+	Stuck    *issued.Stuck `json:"stuck,omitempty"`    // of one in which nothing could move
 }
 
 // Diverged is where a strict issue left the path that is known.
@@ -56,7 +58,6 @@ type Diverged struct {
 
 // Errors of an issue.
 var (
-	ErrStuck  = errors.New("nothing could move any more: what the threads wait for cannot come in the order that they came in here")
 	ErrKilled = errors.New("it was ended from outside")
 )
 
@@ -65,16 +66,12 @@ const resultMax = 8 << 30
 
 // Run issues a program with the engine of this binary, in a process of its own.
 func Run(ctx context.Context, q Request) (*Result, error) {
-	base := q.Dir
-	if base == "" {
-		base = os.TempDir()
-	}
-	work, err := os.MkdirTemp(base, "prophet-issue-")
+	work, err := scratch.Make(q.Dir, scratch.Issue)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(work)
-	files := filepath.Join(work, "files")
+	defer work.Close()
+	files := filepath.Join(work.Path, "files")
 	if err := os.Mkdir(files, 0o700); err != nil {
 		return nil, err
 	}
@@ -86,7 +83,7 @@ func Run(ctx context.Context, q Request) (*Result, error) {
 	if q.Log != "" {
 		logs = "1"
 	}
-	out := filepath.Join(work, "result")
+	out := filepath.Join(work.Path, "result")
 	args := []string{"issue-engine", q.Program, files, out, strconv.FormatFloat(scale, 'g', -1, 64), strconv.FormatUint(q.Walk, 10),
 		strconv.FormatFloat(q.Lines, 'g', -1, 64), strconv.FormatFloat(q.Loop, 'g', -1, 64), logs}
 	for _, n := range q.CPUs {
@@ -156,7 +153,11 @@ func readResult(from io.Reader, q Request) (*Result, error) {
 	case cabi.ResultDone:
 		return r, nil
 	case cabi.ResultStuck:
-		return r, ErrStuck
+		s, err := issued.FindStuck(q.Program, threads)
+		if err != nil {
+			return r, fmt.Errorf("%w: %w", issued.ErrStuck, err)
+		}
+		return r, s
 	case cabi.ResultDiverged:
 		r.Diverged = &Diverged{h.Failed}
 		return r, nil

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "engine.h"
 
@@ -316,10 +318,44 @@ void sync_relax(void)
 	kill(0, RELAX_SIGNAL);
 }
 
+/* holder is the thread of the kernel's that has what an operation waits for; 0: not known. */
+static u32 holder(const struct progop *op)
+{
+	switch (op->code) {
+	case PROPHET_OpLock:
+		return (u32)object_of(op->obj)->mutex.__data.__owner;
+	case PROPHET_OpRdlock:
+	case PROPHET_OpWrlock:
+		return (u32)object_of(op->obj)->rwlock.__data.__cur_writer;
+	case PROPHET_OpJoin:
+		return atomic_load(&run.state[op->obj].tid);
+	}
+	return 0;
+}
+
+/* blame notes who has what the threads of this process wait for. */
+static void blame(void)
+{
+	u32 self = (u32)syscall(SYS_gettid), proc = 0;
+	for (u32 i = 0; i < run.head->threads; i++)
+		if (atomic_load(&run.state[i].tid) == self)
+			proc = run.threads[i].proc;
+	for (u32 i = 0; i < run.head->threads; i++) {
+		struct state *s = &run.state[i];
+		if (run.threads[i].proc != proc || !atomic_load(&s->begun) || atomic_load(&s->over))
+			continue;
+		u32 tid = holder(&run.ops[atomic_load(&s->at)]);
+		for (u32 k = 0; tid && k < run.head->threads; k++)
+			if (atomic_load(&run.state[k].tid) == tid)
+				atomic_store(&s->on, k + 1);
+	}
+}
+
 static void on_relax(int sig)
 {
 	(void)sig;
 	int err = errno;
+	blame();
 	for (u32 i = 0; i < run.head->objects; i++)
 		if (run.objects[i].kind == 3)
 			pthread_cond_broadcast(&object_of(i)->cond);

@@ -332,6 +332,7 @@ void run_thread(u32 n)
 	struct self *s = &me;
 	if (burn_thread_start(s->burn, &run.burn))
 		fail(ENOMEM);
+	atomic_store(&s->state->tid, (u32)syscall(SYS_gettid));
 	atomic_store(&s->state->begun, 1);
 	log_moment(s, t->first);
 	run_ops(s, t->first);

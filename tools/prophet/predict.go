@@ -17,11 +17,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"prophet/runtime/breakdown"
 	"prophet/runtime/calibrate"
 	"prophet/runtime/demand"
+	"prophet/runtime/issued"
 	"prophet/runtime/predict"
 	"prophet/runtime/report"
 	"prophet/runtime/run"
+	"prophet/runtime/scratch"
 	"prophet/runtime/sense"
 	"prophet/runtime/target"
 	"prophet/runtime/term"
@@ -177,10 +180,12 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 	}
 	p.trace = t
 	defer p.closeShapes()
-	if p.work, err = os.MkdirTemp("", "prophet-predict-"); err != nil {
+	work, err := scratch.Make("", scratch.Predict)
+	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(p.work)
+	defer work.Close()
+	p.work = work.Path
 	if p.program = p.keep; p.program == "" {
 		p.program = filepath.Join(p.work, "program")
 	}
@@ -190,10 +195,16 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 	if s, err := sense.Load(p.path); err == nil && s != nil && s.Walk != nil {
 		p.walk = []string{"--walk", strconv.FormatUint(s.Walk.Bytes, 10), "--lines", strconv.FormatFloat(s.Walk.LinesPerUs, 'g', -1, 64)}
 	}
+	if other := p.otherProgram(); other != nil && !p.force {
+		return nil, other
+	}
 	if err := p.atHome(ctx); err != nil {
 		return nil, err
 	}
 	refused := p.home.Check()
+	if other := p.otherProgram(); other != nil {
+		refused = other
+	}
 	if c := t.Meta.Cover; refused == nil && c != nil {
 		refused = predict.Cover(c.CPUSeen, c.CPUNS)
 	}
@@ -389,7 +400,8 @@ type issuer struct {
 	*target.Target
 	p      *predictor
 	factor float64
-	loop   float64 // ns that an iteration of the loop is taken to take; 0: what it takes there
+	loop   float64           // ns that an iteration of the loop is taken to take; 0: what it takes there
+	files  map[string]string // that were put there: where they are here, by name; of all issuers of a target the same
 }
 
 func (i *issuer) open(ctx context.Context, s target.Spec) error {
@@ -397,16 +409,47 @@ func (i *issuer) open(ctx context.Context, s target.Spec) error {
 	if err != nil {
 		return err
 	}
-	i.Target = t
-	f, err := os.Open(i.p.program)
-	if err == nil {
-		err = t.Put(ctx, "program", f)
-		f.Close()
-	}
-	if err != nil {
+	i.Target, i.files = t, map[string]string{}
+	if err = i.put(ctx, "program", i.p.program); err != nil {
 		t.Close()
 	}
 	return err
+}
+
+// put brings a file to the target.
+func (i *issuer) put(ctx context.Context, name, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := i.Put(ctx, name, f); err != nil {
+		return err
+	}
+	i.files[name] = path
+	return nil
+}
+
+// lostTries is how often a lost connection is made anew for one thing that is done there.
+const lostTries = 3
+
+// steady does something on the target. Where the connection is lost meanwhile it is made anew, what was there is brought there again,
+// and it is done once more: what was measured and learnt before is here, and counts.
+func (i *issuer) steady(ctx context.Context, do func() error) error {
+	for try := 0; ; try++ {
+		err := do()
+		if !errors.Is(err, target.ErrLost) || ctx.Err() != nil || try == lostTries {
+			return err
+		}
+		if again := i.Reconnect(ctx); again != nil {
+			return fmt.Errorf("%w; and then: %w", err, again)
+		}
+		for name, path := range i.files {
+			if err := i.put(ctx, name, path); err != nil && !errors.Is(err, target.ErrLost) {
+				return err
+			}
+		}
+	}
 }
 
 // issueResult is what `replayd issue --json` prints.
@@ -422,6 +465,7 @@ type issueResult struct {
 	Diverged *struct {
 		Thread uint32 `json:"thread"`
 	} `json:"diverged"`
+	Stuck   *issued.Stuck `json:"stuck"`
 	Seconds float64
 }
 
@@ -434,7 +478,28 @@ func (i *issuer) args() []string {
 	return list
 }
 
-func (i *issuer) issue(ctx context.Context, program string, more ...string) (*issueResult, error) {
+// issue issues a program that is there.
+func (i *issuer) issue(ctx context.Context, program string, more ...string) (r *issueResult, err error) {
+	err = i.steady(ctx, func() error {
+		r, err = i.once(ctx, program, more...)
+		return err
+	})
+	return r, err
+}
+
+// logged issues a program that is there, and brings its log home.
+func (i *issuer) logged(ctx context.Context, program, log string) (r *issueResult, err error) {
+	err = i.steady(ctx, func() error {
+		os.Remove(log)
+		if r, err = i.once(ctx, program, "--log", "log"); err != nil {
+			return err
+		}
+		return i.Get(ctx, "log", log, issued.LogMax)
+	})
+	return r, err
+}
+
+func (i *issuer) once(ctx context.Context, program string, more ...string) (*issueResult, error) {
 	var r issueResult
 	got := false
 	args := slices.Concat([]string{"--program", program, "--json", "--dir", "."}, i.args(), more)
@@ -445,6 +510,17 @@ func (i *issuer) issue(ctx context.Context, program string, more ...string) (*is
 	})
 	if err != nil {
 		return nil, err
+	}
+	if r.Stuck != nil {
+		return nil, fmt.Errorf("issuing on %s: %w", i.Spec().Text, r.Stuck.Named(i.p.trace, func(n uint32) string {
+			if program != "program" { // of what was learnt, which numbers objects as they come
+				return ""
+			}
+			return breakdown.Object(i.p.trace, i.p.info, n)
+		}))
+	}
+	if res.Signal != "" && !res.Stopped {
+		return nil, fmt.Errorf("issuing on %s: it was ended there by %s", i.Spec().Text, res.Signal)
 	}
 	if res.Status != 0 || !got {
 		return nil, fmt.Errorf("issuing on %s: %s", i.Spec().Text, trace.Clean(strings.TrimSpace(res.Stderr)))
@@ -462,7 +538,11 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 		return nil, err
 	}
 	defer at.Close()
-	info, err := at.Hello(ctx, false, nil)
+	var info *target.Info
+	err := at.steady(ctx, func() (err error) {
+		info, err = at.Hello(ctx, false, nil)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -489,6 +569,7 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 	if p.told != nil {
 		f.Notes = append(f.Notes, fmt.Sprintf("the program asks how many CPUs there are: it was recorded anew at home, told of %d, of which it may use %d, and issued as it ran then, with %s", p.told[1], p.told[0], plural(p.info.Threads, "thread")))
 	}
+	f.Notes = append(f.Notes, notIssued(p.info)...)
 	p.targets++
 	proof, err := p.prove(ctx, at, p.targets)
 	if err != nil {
@@ -500,15 +581,6 @@ func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
 	seconds := proof.seconds
 	for n := len(seconds); n < p.issues; n++ {
 		r, err := at.issue(ctx, proof.name)
-		if errors.Is(err, target.ErrLost) && ctx.Err() == nil {
-			// Once more, from where it was: what was measured before counts.
-			at.Close()
-			if err = at.open(ctx, s); err == nil {
-				if err = at.put(ctx, proof.name, proof.program); err == nil {
-					r, err = at.issue(ctx, proof.name)
-				}
-			}
-		}
 		if err != nil {
 			return nil, err
 		}

@@ -18,7 +18,6 @@ import (
 	"prophet/runtime/predict"
 	"prophet/runtime/replay"
 	"prophet/runtime/run"
-	"prophet/runtime/target"
 	"prophet/runtime/term"
 	"prophet/runtime/trace"
 )
@@ -34,9 +33,6 @@ const (
 	roundLeast = 5 * time.Second
 	roundTimes = 5
 )
-
-// lostTries is how often a lost connection is made anew in a round.
-const lostTries = 3
 
 // round is what came of one.
 type round struct {
@@ -137,38 +133,12 @@ func (p *predictor) prove(ctx context.Context, at *issuer, n int) (*proof, error
 	return r, nil
 }
 
-// issueLogged issues a program once and brings the log home. A connection that is lost is made anew: what was learnt is here.
-func (p *predictor) issueLogged(ctx context.Context, at *issuer, name, program, log string) (*issueResult, error) {
-	for try := 0; ; try++ {
-		err := at.put(ctx, name, program)
-		if err == nil {
-			var res *issueResult
-			if res, err = at.issue(ctx, name, "--log", "log"); err == nil {
-				if err = at.Get(ctx, "log", log, issued.LogMax); err == nil {
-					return res, nil
-				}
-			}
-		}
-		if !errors.Is(err, target.ErrLost) || ctx.Err() != nil || try == lostTries {
-			return nil, err
-		}
-		os.RemoveAll(log)
-		spec := at.Spec()
-		at.Close()
-		if err := at.open(ctx, spec); err != nil {
-			return nil, err
-		}
+// issueLogged issues a program once and brings the log home.
+func (p *predictor) issueLogged(ctx context.Context, at *issuer, name, program, log string) (r *issueResult, err error) {
+	if err = at.steady(ctx, func() error { return at.put(ctx, name, program) }); err != nil {
+		return nil, err
 	}
-}
-
-// put brings a program to the target.
-func (i *issuer) put(ctx context.Context, name, program string) error {
-	f, err := os.Open(program)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return i.Put(ctx, name, f)
+	return at.logged(ctx, name, log)
 }
 
 // validate re-executes the trace of an issue at home, and learns what the program does where it differs.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -143,7 +142,7 @@ func (p *predictor) breakDown(ctx context.Context, at *issuer, f *forecast, seco
 func (p *predictor) logged(ctx context.Context, at *issuer, usual float64, path string) (float64, error) {
 	best := math.Inf(1)
 	for range logTries {
-		r, err := at.issue(ctx, "program", "--log", "log")
+		r, err := at.logged(ctx, "program", path+".new")
 		if err != nil {
 			return 0, err
 		}
@@ -151,10 +150,7 @@ func (p *predictor) logged(ctx context.Context, at *issuer, usual float64, path 
 			continue
 		}
 		best = r.Seconds
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of another target, or a turn before
-			return 0, err
-		}
-		if err := at.Get(ctx, "log", path, issued.LogMax); err != nil {
+		if err := os.Rename(path+".new", path); err != nil {
 			return 0, err
 		}
 		if math.Abs(best/usual-1) < 0.02 {
@@ -288,30 +284,18 @@ func (p *predictor) variants(ctx context.Context, at *issuer, f *forecast, secon
 			}
 			v.at = more
 		case c.CPU != 1:
-			v.at = &issuer{Target: at.Target, p: p, factor: at.factor * c.CPU, loop: at.loop}
+			v.at = &issuer{Target: at.Target, p: p, factor: at.factor * c.CPU, loop: at.loop, files: at.files}
 		default:
 			v.program = fmt.Sprintf("program-%d", len(list))
 			path := filepath.Join(p.work, v.program)
 			if err := demand.Vary(p.program, path, c.Ops); err != nil {
 				return nil, close, err
 			}
-			err := put(ctx, at.Target, v.program, path)
-			os.Remove(path)
-			if err != nil {
+			if err := at.put(ctx, v.program, path); err != nil {
 				return nil, close, err
 			}
 		}
 		list = append(list, v)
 	}
 	return list, close, nil
-}
-
-// put brings a file to a target.
-func put(ctx context.Context, t *target.Target, name, path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return t.Put(ctx, name, io.ReadSeeker(f))
 }

@@ -1,0 +1,24 @@
+package issued
+
+import (
+	"slices"
+	"testing"
+
+	"prophet/cabi"
+)
+
+func TestCycleOf(t *testing.T) {
+	for _, x := range []struct {
+		on    []uint64 // plus 1
+		cycle []int
+	}{{nil, nil}, {[]uint64{0, 0}, nil}, {[]uint64{2, 1}, []int{0, 1}}, {[]uint64{1}, []int{0}}, {[]uint64{2, 3, 4, 2}, []int{1, 2, 3}},
+		{[]uint64{2, 3, 0}, nil}, {[]uint64{2, 0, 4, 3}, []int{2, 3}}, {[]uint64{99}, nil}, {[]uint64{2, 3, 0, 2, 6, 5}, []int{4, 5}}} {
+		var threads []cabi.ProgResultThread
+		for _, on := range x.on {
+			threads = append(threads, cabi.ProgResultThread{On: on})
+		}
+		if got := cycleOf(threads); !slices.Equal(got, x.cycle) {
+			t.Errorf("%v: %v, not %v", x.on, got, x.cycle)
+		}
+	}
+}
