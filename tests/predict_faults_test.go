@@ -62,6 +62,9 @@ dir=$1; shift; exec "$@" --dir "$dir"`
 // An issue that is killed there is an error that says so. Nothing is left here or there.
 func TestPredictFaults(t *testing.T) {
 	trace := Cmd{Argv: []string{"sh", "-c", "echo x >file; sleep 2"}}.Recorded(t).Trace
+	if out, err := exec.Command(built(t, "prophet"), "info", trace).CombinedOutput(); err != nil { // which completes it, once for all
+		t.Fatalf("%v: %s", err, out)
+	}
 	visited := 0
 	for name, x := range map[string]struct{ what, says string }{
 		"keeper": {`kill -9 $$`, ""},
