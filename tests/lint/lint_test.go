@@ -222,3 +222,21 @@ func TestStartOrder(t *testing.T) {
 		}
 	}
 }
+
+// What the compiler offers to ask of the processor brings a constructor of libgcc's, which asks by CPUID in each program at
+// its start: under a hypervisor that cost /bin/true 70 µs.
+func TestNoCPUConstructor(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join(top, "shim", "*.[ch]"))
+	if len(files) < 50 {
+		t.Fatalf("%d files of shim", len(files))
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), "__builtin_cpu_") {
+			t.Errorf("%s asks the compiler what the processor can do; see shim_wide_registers", f)
+		}
+	}
+}
