@@ -101,7 +101,8 @@ static const char *check_op(const struct progop *op)
 			return "an unknown listener";
 		break;
 	case PROPHET_OpCondwait:
-		if (!known_object(op->obj, 3) || !known_object((u32)op->a, 1) || (u64)op->a >= h->objects || op + 1 == run.ops + h->ops || op[1].code != PROPHET_OpMore)
+		if (!known_object(op->obj, 3) || !known_object((u32)op->a, 1) || (u64)op->a >= h->objects || op + 1 == run.ops + h->ops ||
+		    op[1].code != PROPHET_OpMore)
 			return "a wait without its objects";
 		run.strict = true;
 		break;
