@@ -280,8 +280,9 @@ static bool report(const char *path, struct progresult *head)
 	bool ok = put(fd, head, sizeof *head);
 	for (u32 i = 0; ok && i < run.head->threads; i++) {
 		struct state *s = &run.state[i];
-		struct progresultthread t = {atomic_load(&s->done), s->logged,		s->cut, s->other, s->unknown, s->outside, s->forced,
-					     atomic_load(&s->over), atomic_load(&s->at), atomic_load(&s->on)};
+		struct progresultthread t = {
+		    atomic_load(&s->done), s->logged,	       s->cut, s->other, s->unknown, s->outside, s->forced, atomic_load(&s->over),
+		    atomic_load(&s->at),   atomic_load(&s->on)};
 		ok = put(fd, &t, sizeof t);
 	}
 	for (u32 i = 0; ok && i < run.head->threads; i++)
