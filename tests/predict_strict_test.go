@@ -80,6 +80,24 @@ func TestPredictStrict(t *testing.T) {
 	}
 }
 
+// Threads that had been created when a strict issue ended, and had done nothing yet, are in its trace: whoever executes the program in
+// that order would not let them go on otherwise.
+func TestStrictSilentThreads(t *testing.T) {
+	trace, made := recordedProgram(t, "barrier", "3", "8"), filepath.Join(t.TempDir(), "made.prophet")
+	if out, err := exec.Command(built(t, "replayd"), "issue", "--trace", trace, "--order", "strict", "--record", made).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	tr, _, _, err := recovery.Open(made, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	created := min(3, int(tr.EventsBetween(tr.ThreadByUID(1), 0, 1<<62))) // it joins them after that
+	if len(tr.Threads) < 1+created || created == 0 {
+		t.Errorf("%d threads, of which %d were created", len(tr.Threads), created)
+	}
+}
+
 // threadsOf is how many threads a recorded run had.
 func threadsOf(t *testing.T, path string) int {
 	t.Helper()

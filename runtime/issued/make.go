@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"prophet/cabi"
 	"prophet/runtime/demand"
@@ -47,7 +49,7 @@ func Make(s Source, out string) (res *Result, err error) {
 	if err := s.Trace.Meta.Whole(); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Trace.Path, err)
 	}
-	m := &maker{src: s, res: &Result{}, shared: map[trace.Object]*named{}, procs: map[uint32]*space{}, born: map[uint32]*space{}, uids: map[uint32]uint64{}}
+	m := &maker{src: s, res: &Result{}, shared: map[trace.Object]*named{}, procs: map[uint32]*space{}, born: map[uint32]*space{}, uids: map[uint32]uint64{}, made: map[int]uint64{}}
 	if m.prog, err = readProgram(s.Program); err != nil {
 		return nil, err
 	}
@@ -112,6 +114,7 @@ type maker struct {
 	procs  map[uint32]*space // by number
 	born   map[uint32]*space // of processes that have been forked and have not come yet
 	uids   map[uint32]uint64 // objects that threads have named
+	made   map[int]uint64    // threads that have been created: ticks of that
 }
 
 type dropKey struct {
@@ -257,6 +260,9 @@ func (m *maker) all() error {
 			heap.Pop(&h)
 		}
 	}
+	if err := m.silent(); err != nil {
+		return err
+	}
 	for _, l := range m.lanes {
 		if l.enc == nil {
 			continue
@@ -267,6 +273,39 @@ func (m *maker) all() error {
 		}
 		if err := l.enc.Flush(flags); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// silent begins the streams of threads that had been created when the issue ended, and had come to nothing that is told: what they do is
+// to be learnt, so whoever executes the program in this order has to know them.
+func (m *maker) silent() error {
+	lanes := map[int]*lane{}
+	for _, l := range m.lanes {
+		lanes[l.n] = l
+	}
+	for _, n := range slices.Sorted(maps.Keys(m.made)) {
+		at := m.made[n]
+		l := lanes[n]
+		if l == nil {
+			l = &lane{n: n, streams: m.h.threads[n].streams}
+			m.lanes = append(m.lanes, l)
+		}
+		if l.space != nil {
+			continue
+		}
+		u, st, err := m.h.unit(n, 0)
+		if err != nil {
+			return err
+		}
+		m.begin(l, at)
+		s := step{u: u, stream: st, begin: at, end: at, from: ^uint64(0), base: at}
+		for i := range u.before {
+			m.control(l, &s, u.before[i])
+			if u.before[i].Tag == cabi.TagThread {
+				break
+			}
 		}
 	}
 	return nil
@@ -370,6 +409,11 @@ func (m *maker) operation(l *lane, e *entry) error {
 	if code == cabi.OpFork && int(p.objs[k]) < len(p.mains) {
 		if main := p.mains[p.objs[k]]; int(main) < len(m.h.threads) && len(m.h.threads[main].streams) > 0 {
 			s.fork, s.forks = m.h.threads[main].streams[0].th.Proc.Number, true
+		}
+	}
+	if code == cabi.OpCreate {
+		if n := int(p.objs[k]); n < len(m.h.threads) && len(m.h.threads[n].streams) > 0 {
+			m.made[n] = e.End
 		}
 	}
 	if err := m.units(&s); err != nil {
