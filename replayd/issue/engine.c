@@ -152,13 +152,14 @@ static bool waiting(u32 code)
 	return false;
 }
 
+/* progress is how far all have come. Who waits again and again for what does not come in time comes no further. */
 static u64 progress(bool *stuck)
 {
 	u64 sum = 0;
 	*stuck = true;
 	for (u32 i = 0; i < run.head->threads; i++) {
 		struct state *s = &run.state[i];
-		sum += atomic_load_explicit(&s->done, memory_order_relaxed) + 1;
+		sum += atomic_load_explicit(&s->done, memory_order_relaxed) - atomic_load_explicit(&s->idle, memory_order_relaxed) + 1;
 		if (atomic_load_explicit(&s->begun, memory_order_relaxed) && !atomic_load_explicit(&s->over, memory_order_relaxed) &&
 		    !waiting(atomic_load_explicit(&s->code, memory_order_relaxed)))
 			*stuck = false;

@@ -67,6 +67,7 @@ struct state {
 	_Atomic u32 begun;
 	_Atomic u32 over; /* a futex: 1 when it has ended */
 	_Atomic u64 at; /* that operation */
+	_Atomic u64 idle; /* those of done that only led from a wait whose time was over to the same one again */
 	_Atomic u32 tid;
 	_Atomic u32 on; /* the thread that has what it waits for, plus 1, once nothing moves */
 	u32 cut; /* operations that found no room in the log */
@@ -151,6 +152,8 @@ struct self {
 	bool guessed; /* the operation ended as nothing else moved */
 	bool stopped; /* before its end */
 	u32 came; /* the predicate that it has passed in this section, plus 1 */
+	u32 late; /* the predicate that its last wait for a condition waited for in vain, plus 1; */
+	u64 since; /* what it had done by then */
 };
 
 static inline u64 ticks(void)

@@ -180,7 +180,17 @@ static void wait_for(struct self *s, const struct progop *op)
 	}
 	q->waiting--;
 	s->came = n + 1;
-	if (!err) {
+	if (err) {
+		/* One that was not over in time at home, or is no part of the thread's own way, is tried again: it does not count as an arrival. */
+		if (p->kind != PROPHET_PredBarrier && (s->home || op->want != -err))
+			q->arrived--;
+		u64 done = atomic_load_explicit(&s->state->done, memory_order_relaxed);
+		if (s->late == n + 1)
+			atomic_fetch_add_explicit(&s->state->idle, done - s->since, memory_order_relaxed);
+		s->late = n + 1;
+		s->since = done;
+	} else {
+		s->late = 0;
 		if ((p->kind == PROPHET_PredQueue || p->kind == PROPHET_PredEnds) && p->rows)
 			s->next = taken_up(p, q->passed, op);
 		q->passed++;
