@@ -158,6 +158,16 @@ func TestIssueFirstEnds(t *testing.T) {
 	}
 }
 
+// Who waits in vain for longer than home did waits for the same thing again: it does not take up what comes later.
+func TestIssueInVain(t *testing.T) {
+	path := recordedProgram(t, "impatient")
+	base := issueHere(t, path)
+	slow := issueHere(t, path, "--scale", "3")
+	if waits := slow.Wall.Seconds() * 100; slow.Forced > 0 || float64(slow.Ops) > float64(base.Ops)+1.6*waits {
+		t.Errorf("of %.0f waits of 10 ms, with %d operations where it is as fast as at home: %+v", waits, base.Ops, slow)
+	}
+}
+
 // Programs of others: work that is handed out in order, done in any and put in order again; threads joined as they end;
 // processes that try again for a lock.
 func TestIssueApps(t *testing.T) {
