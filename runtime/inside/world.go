@@ -490,22 +490,18 @@ func mounted() (all []Mount, notes []string, err error) {
 	}
 	defer f.Close()
 	all, err = ParseMounts(f, func(p string) (file, answers bool) {
-		type answer struct{ file, dead bool }
-		c := make(chan answer, 1)
+		c := make(chan bool, 1)
 		go func() {
 			st, err := os.Stat(p)
-			dead := errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ESTALE) || errors.Is(err, unix.EIO)
-			c <- answer{err == nil && !st.IsDir(), dead}
+			c <- err == nil && !st.IsDir()
 		}()
 		select {
-		case a := <-c:
-			if !a.dead {
-				return a.file, true
-			}
+		case file = <-c:
+			return file, true
 		case <-time.After(patience):
+			notes = append(notes, p+" does not answer and is not there inside")
+			return false, false
 		}
-		notes = append(notes, p+" does not answer and is not there inside")
-		return false, false
 	})
 	return all, notes, err
 }
