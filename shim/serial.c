@@ -278,8 +278,8 @@ int shim_serial_opens(int dirfd, const char *path)
 	struct stat st;
 	long r = sys(SYS_newfstatat, dirfd, path, &st, 0);
 	return r == -ENOENT || (r == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || (S_ISCHR(st.st_mode) && major(st.st_rdev) == MAJOR_MEMORY)))
-		   ? FD_AT_ONCE
-		   : FD_NONE;
+	    ? FD_AT_ONCE
+	    : FD_NONE;
 }
 
 void shim_serial_next(struct ev *e)
