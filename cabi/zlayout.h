@@ -93,7 +93,6 @@
 #define PROPHET_ReplayRealtime 1
 #define PROPHET_ReplayWrites 2
 #define PROPHET_ReplayLearn 4
-#define PROPHET_ReplayCloses 2147483648ull
 #define PROPHET_ClockMonotonic 0
 #define PROPHET_ClockRaw 1
 #define PROPHET_ClockBoot 2

@@ -6,7 +6,6 @@
 #include "stack.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -118,75 +117,6 @@ static void options(struct control *c, const char *o)
 char shim_room_at_start[65536] __attribute__((aligned(4096))); /* what it holds is seldom more than a page */
 #define META_MAX sizeof shim_room_at_start
 
-#define HANDED_MAX 256 /* descriptors above are seldom handed on */
-
-/* Descriptors that the program is given, for a re-execution to give it the like: those above standard error, and a standard
- * input that is a file. One call asks which there are. */
-static void handed(struct text *t)
-{
-	struct pollfd p[HANDED_MAX];
-	struct {
-		u64 dev, ino, flags, off;
-		int fd;
-	} seen[32];
-	u64 lim[2], none[2] = {0, 0};
-	u32 i, k, n = 0, count = HANDED_MAX;
-	const char *between = "";
-	for (i = 0; i < HANDED_MAX; i++) {
-		p[i].fd = (int)i;
-		p[i].events = 0;
-	}
-	if (sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, lim) == 0 && lim[0] < count)
-		count = (u32)lim[0];
-	shim_put(t, ", \"fds\": [");
-	if (sys(SYS_ppoll, p, count, none, 0, 0) < 0)
-		count = 0;
-	for (i = 0; i < count; i++) {
-		char at[32], name[512];
-		struct stat st;
-		struct text path;
-		long flags, off, r = 0;
-		if (p[i].revents & POLLNVAL || shim_fd_ours((int)i) || t->len > META_MAX * 7 / 8 || sys(SYS_fstat, i, &st) != 0)
-			continue;
-		flags = sys(SYS_fcntl, i, F_GETFL, 0) & (O_ACCMODE | O_APPEND | O_NONBLOCK);
-		off = S_ISREG(st.st_mode) ? sys(SYS_lseek, i, 0, SEEK_CUR) : 0;
-		for (k = 0; k < n && (seen[k].dev != st.st_dev || seen[k].ino != st.st_ino || seen[k].flags != (u64)flags || seen[k].off != (u64)off); k++)
-			;
-		if (k == n && n < sizeof seen / sizeof *seen) {
-			seen[n].dev = st.st_dev;
-			seen[n].ino = st.st_ino;
-			seen[n].flags = (u64)flags;
-			seen[n].off = (u64)off;
-			seen[n++].fd = (int)i;
-		}
-		if (i < 3 && (i || !S_ISREG(st.st_mode)))
-			continue;
-		if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISCHR(st.st_mode)) {
-			shim_text(&path, at, sizeof at);
-			shim_put(&path, "/proc/self/fd/");
-			shim_putd(&path, (i64)i);
-			r = sys(SYS_readlinkat, AT_FDCWD, at, name, sizeof name - 1);
-		}
-		name[r > 0 ? r : 0] = 0;
-		shim_put(t, between);
-		between = ", ";
-		shim_put(t, "{\"fd\": ");
-		shim_putd(t, (i64)i);
-		shim_put(t, ", \"mode\": ");
-		shim_putd(t, st.st_mode);
-		shim_put(t, ", \"flags\": ");
-		shim_putd(t, flags);
-		shim_put(t, ", \"offset\": ");
-		shim_putd(t, off > 0 ? off : 0);
-		shim_put(t, ", \"same\": ");
-		shim_putd(t, k < n && seen[k].fd != (int)i ? seen[k].fd : -1);
-		shim_put(t, ", \"path\": ");
-		shim_putjson(t, name);
-		shim_put(t, "}");
-	}
-	shim_put(t, "]");
-}
-
 /* What the program inherits: its environment, and what else a re-execution starts it with. A variable that does not fit
  * is left out, and the file says so. */
 static void inherited(struct text *t)
@@ -233,9 +163,7 @@ static void inherited(struct text *t)
 		shim_putd(t, (i64)lim[1]);
 		shim_put(t, "]");
 	}
-	shim_put(t, "]");
-	handed(t);
-	shim_put(t, "}");
+	shim_put(t, "]}");
 }
 
 static void write_meta(int argc, char **argv)

@@ -14,11 +14,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"prophet/runtime/trace"
 )
 
 // Spec is what to start, and in which surroundings.
@@ -28,15 +25,14 @@ type Spec struct {
 	Argv     []string // with the name
 	Env      []string
 	Dir      string
-	Files    [3]*os.File     // standard input, output and error; nil ones are our own
-	PID      int             // the number that the program had; 0: any
-	Pids     string          // a file that shm.MakePids has made, in a shared directory: the program's library chooses ids by it; "": none
-	Share    []string        // directories that are the same inside and outside, such as Prophet's shared memory
-	Writes   string          // "": removed at the end; WritesReal: no overlay; else a directory for what was written
-	Random   bool            // addresses are random
-	Limits   *Limits         // nil: as ours
-	Handed   *[]trace.Handed // descriptors that it is given besides, and no others; nil: ours
-	Outlives bool            // the program goes on when this process is killed
+	Files    [3]*os.File // standard input, output and error; nil ones are our own
+	PID      int         // the number that the program had; 0: any
+	Pids     string      // a file that shm.MakePids has made, in a shared directory: the program's library chooses ids by it; "": none
+	Share    []string    // directories that are the same inside and outside, such as Prophet's shared memory
+	Writes   string      // "": removed at the end; WritesReal: no overlay; else a directory for what was written
+	Random   bool        // addresses are random
+	Limits   *Limits     // nil: as ours
+	Outlives bool        // the program goes on when this process is killed
 }
 
 // WritesReal is the Writes of a world whose program really writes.
@@ -167,18 +163,17 @@ func (w *World) try() error {
 func (w *World) attempt(i int, y way, user, plain bool) error {
 	real := w.spec.Writes == WritesReal
 	o := order{Base: w.base, Upper: filepath.Join(w.base, "u"+strconv.Itoa(i)), Real: real, Plain: plain, User: user, Trusted: !user && initial(), Outlives: w.spec.Outlives,
-		Program: program{Path: w.spec.Path, Argv: w.spec.Argv, Env: w.spec.Env, Dir: w.spec.Dir, PID: w.spec.PID, Random: w.spec.Random, Limits: w.spec.Limits, Handed: w.spec.Handed, Ambient: user, Plain: plain, Pids: w.spec.Pids}}
+		Program: program{Path: w.spec.Path, Argv: w.spec.Argv, Env: w.spec.Env, Dir: w.spec.Dir, PID: w.spec.PID, Random: w.spec.Random, Limits: w.spec.Limits, Ambient: user, Plain: plain, Pids: w.spec.Pids}}
 	if p := w.spec.Plan; p != nil && !real {
 		o.Restore, o.Kept = p.Restore, p.kept
 		o.Work = append(o.Work, p.Work...)
 	}
 	w.Notes = nil
 	if !real {
-		mounts, notes, err := mounted()
+		mounts, err := mounted()
 		if err != nil {
 			return err
 		}
-		w.Notes = append(w.Notes, notes...)
 		o.Work = append(o.Work, usual(w.spec.Dir)...)
 		var large []string
 		if p := w.spec.Plan; p != nil {
@@ -479,31 +474,16 @@ func initial() bool {
 	return err == nil && len(f) == 3 && f[0] == "0" && f[1] == "0" && f[2] == "4294967295"
 }
 
-// patience is how long a mount may take to say what it is: the server of one, in user space or on the net, may be gone.
-const patience = 3 * time.Second
-
-// mounted is what is mounted where, and notes on what does not answer.
-func mounted() (all []Mount, notes []string, err error) {
+func mounted() ([]Mount, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer f.Close()
-	all, err = ParseMounts(f, func(p string) (file, answers bool) {
-		c := make(chan bool, 1)
-		go func() {
-			st, err := os.Stat(p)
-			c <- err == nil && !st.IsDir()
-		}()
-		select {
-		case file = <-c:
-			return file, true
-		case <-time.After(patience):
-			notes = append(notes, p+" does not answer and is not there inside")
-			return false, false
-		}
+	return ParseMounts(f, func(p string) bool {
+		st, err := os.Stat(p)
+		return err == nil && !st.IsDir()
 	})
-	return all, notes, err
 }
 
 func list(dir string) ([]Entry, error) {

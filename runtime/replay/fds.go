@@ -1,10 +1,8 @@
 package replay
 
 import (
-	"cmp"
 	"runtime"
 	"slices"
-	"sort"
 	"sync"
 
 	"prophet/cabi"
@@ -60,22 +58,10 @@ var makes = func() map[uint16]func(r *trace.Record) []int64 {
 	return m
 }()
 
-// closes are the calls by which a thread may close what another made.
-var closes = func() map[uint16]bool {
-	m := map[uint16]bool{}
-	for _, c := range cabi.Calls {
-		if c.Name == "close" || c.Name == "__close" {
-			m[c.ID] = true
-		}
-	}
-	return m
-}()
-
-// made is one descriptor that a thread made, or closed.
+// made is one descriptor that a thread made.
 type made struct {
-	fd         int64
-	begin, end uint64 // of the call
-	closed     bool
+	fd  int64
+	end uint64
 }
 
 // descriptors are what each thread makes with numbers that others of its process make, too, in its own order.
@@ -113,11 +99,9 @@ func descriptors(t *trace.Trace) (map[uint32][]cabi.ReplayFd, error) {
 			if f := makes[r.Call]; f != nil {
 				for _, fd := range f(r) {
 					if fd >= 0 {
-						*list = append(*list, made{fd: fd, begin: r.Begin, end: r.End})
+						*list = append(*list, made{fd, r.End})
 					}
 				}
-			} else if closes[r.Call] {
-				*list = append(*list, made{fd: r.F[0], begin: r.Begin, end: r.End, closed: true})
 			}
 			return nil
 		}
@@ -128,16 +112,15 @@ func descriptors(t *trace.Trace) (map[uint32][]cabi.ReplayFd, error) {
 	return ordered(threads, all), nil
 }
 
-// ordered gives each its place among those of its number, where more than one thread makes them. Who closes one, which
-// another thread may have made, does so after all that had been made when the call began.
+// ordered gives each its place among those of its number, where more than one thread makes them.
 func ordered(threads []*trace.Thread, all map[uint32]*[]made) map[uint32][]cabi.ReplayFd {
 	type key struct {
 		proc uint32
 		fd   int64
 	}
 	type one struct {
-		made
 		uid, index uint32
+		end        uint64
 	}
 	by := map[key][]one{}
 	for _, th := range threads {
@@ -146,39 +129,30 @@ func ordered(threads []*trace.Thread, all map[uint32]*[]made) map[uint32][]cabi.
 		}
 		for i, m := range *all[th.UID] {
 			k := key{th.Proc.Number, m.fd}
-			by[k] = append(by[k], one{m, th.UID, uint32(i)})
+			by[k] = append(by[k], one{th.UID, uint32(i), m.end})
 		}
 	}
 	places := map[uint32]map[uint32]cabi.ReplayFd{}
-	put := func(o *one, place int, flag uint32) {
-		if places[o.uid] == nil {
-			places[o.uid] = map[uint32]cabi.ReplayFd{}
-		}
-		places[o.uid][o.index] = cabi.ReplayFd{FD: uint32(o.fd) | flag, Place: uint32(place)}
-	}
-	for _, list := range by {
-		slices.SortStableFunc(list, func(a, b one) int {
-			if a.uid == b.uid {
-				return int(a.index) - int(b.index)
-			}
-			return cmp.Compare(a.end, b.end)
-		})
-		var makes, closes []*one
-		for i := range list {
-			if o := &list[i]; o.closed {
-				closes = append(closes, o)
-			} else {
-				makes = append(makes, o)
-			}
-		}
-		if !slices.ContainsFunc(makes, func(o *one) bool { return o.uid != makes[0].uid }) {
+	for k, list := range by {
+		if !slices.ContainsFunc(list, func(o one) bool { return o.uid != list[0].uid }) {
 			continue
 		}
-		for place, o := range makes {
-			put(o, place, 0)
-		}
-		for _, o := range closes {
-			put(o, sort.Search(len(makes), func(i int) bool { return makes[i].end >= o.begin }), cabi.ReplayCloses)
+		slices.SortStableFunc(list, func(a, b one) int {
+			switch {
+			case a.uid == b.uid:
+				return int(a.index) - int(b.index)
+			case a.end < b.end:
+				return -1
+			case a.end > b.end:
+				return 1
+			}
+			return 0
+		})
+		for place, o := range list {
+			if places[o.uid] == nil {
+				places[o.uid] = map[uint32]cabi.ReplayFd{}
+			}
+			places[o.uid][o.index] = cabi.ReplayFd{FD: uint32(k.fd), Place: uint32(place)}
 		}
 	}
 	out := map[uint32][]cabi.ReplayFd{}
