@@ -375,7 +375,7 @@ void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len)
 	}
 	e->data = buf;
 	e->data_len = len;
-	if (len <= shim_inline_max(e->t)) {
+	if (len <= PROPHET_InlineData) {
 		e->data_kind = DATA_INLINE;
 	} else {
 		e->hash = shim_data_chunk(e->t, buf, len);
@@ -420,7 +420,7 @@ void shim_data_iov_slow(struct ev *e, u32 policy, const struct iovec *v, u64 n, 
 		e->note |= PROPHET_NoteCut;
 	}
 	e->data_len = len;
-	if (len <= shim_inline_max(e->t)) {
+	if (len <= PROPHET_InlineData) {
 		e->data = v;
 		e->data_kind = DATA_INLINE | DATA_PIECES;
 	} else {
