@@ -161,10 +161,10 @@ func TestIssueFirstEnds(t *testing.T) {
 // Who waits in vain for longer than home did waits for the same thing again: it does not take up what comes later.
 func TestIssueInVain(t *testing.T) {
 	path := recordedProgram(t, "impatient")
-	base := issueHere(t, path)
-	slow := issueHere(t, path, "--scale", "3")
-	if waits := slow.Wall.Seconds() * 100; slow.Forced > 0 || float64(slow.Ops) > float64(base.Ops)+1.6*waits {
-		t.Errorf("of %.0f waits of 10 ms, with %d operations where it is as fast as at home: %+v", waits, base.Ops, slow)
+	r := issueHere(t, path, "--scale", "3")
+	// With each wait an arrival of its own, each went another way than home.
+	if waits := r.Wall.Seconds() * 100; r.Forced > 0 || float64(r.Other) > 0.8*waits {
+		t.Errorf("of %.0f waits of 10 ms: %+v", waits, r)
 	}
 }
 
