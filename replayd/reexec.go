@@ -343,6 +343,7 @@ func (r *reexec) start(ctx context.Context) error {
 		if s.Plan, err = inside.FromTrace(r.t, inside.Live{}); err != nil {
 			return err
 		}
+		s.Plan.Maps(lib) // which may not be where the recorded run had it
 		for _, m := range s.Plan.Missing {
 			fmt.Fprintf(os.Stderr, "replayd: %s is not as before the run: %s\n", trace.Clean(m.Path), m.Why)
 		}

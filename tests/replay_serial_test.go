@@ -37,6 +37,14 @@ func serially(t *testing.T, n int, dir, build string, before, argv []string) {
 	}
 }
 
+// placed copies what records and re-executes to a directory.
+func placed(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"libprophet.so", "replayd", "prophet"} {
+		copyFile(t, built(t, name), filepath.Join(dir, name), 0o755)
+	}
+}
+
 // replayed is serially of a program of tests/replay.
 func replayed(t *testing.T, n int, source string, args ...string) {
 	t.Helper()
@@ -47,11 +55,17 @@ func replayed(t *testing.T, n int, source string, args ...string) {
 // What a program shares with another, or sends it, are often addresses: they are the recorded ones.
 func TestSerialAddresses(t *testing.T) {
 	t.Parallel()
-	big := filepath.Join(t.TempDir(), "big")
-	if err := os.WriteFile(big, make([]byte, 3<<20), 0o644); err != nil {
-		t.Fatal(err)
+	lib, data := compile(t, filepath.Join(top, "tests", "replay", "largelib.c")), t.TempDir()
+	for _, name := range []string{"big", "changed"} {
+		if err := os.WriteFile(filepath.Join(data, name), make([]byte, 3<<20), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	replayed(t, 2, "large.c", compile(t, filepath.Join(top, "tests", "replay", "largelib.c")), big)
+	replayed(t, 2, "large.c", lib, filepath.Join(data, "big"), filepath.Join(data, "changed"))
+	// All of it, and ours, in the directory that it works in.
+	placed(t, data)
+	copyFile(t, lib, filepath.Join(data, "large.so"), 0o755)
+	serially(t, 2, data, data, nil, []string{compile(t, filepath.Join(top, "tests", "replay", "large.c")), "./large.so", "big", "changed"})
 	replayed(t, 2, "heap.c")
 	replayed(t, 2, "stack.c")
 	replayed(t, 2, "garbage.c")
@@ -126,9 +140,7 @@ func TestSerialPostgres(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"libprophet.so", "replayd", "prophet"} {
-		copyFile(t, built(t, name), filepath.Join(dir, name), 0o755)
-	}
+	placed(t, dir)
 	user := []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "PATH=/usr/lib/postgresql/15/bin:" + os.Getenv("PATH"),
 		"LC_ALL=C", "HOME=" + dir, "PGHOST=" + dir, "PGPORT=" + freePort(t), "PGUSER=p", "PGDATABASE=postgres"}
 	script := func(text string) []string { return []string{"sh", "-c", "cd " + dir + " && " + text} }

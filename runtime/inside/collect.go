@@ -519,7 +519,7 @@ func FromTrace(t *trace.Trace, out Outside) (*Plan, error) {
 			slices.Sort(p.Work)
 		}
 	}
-	p.Large = large(append(d.Large, localeArchive), p)
+	p.Maps(append(d.Large, localeArchive)...)
 	if !t.Packed {
 		p.kept = filepath.Join(t.Path, "kept")
 	}
@@ -533,18 +533,20 @@ const hugePage = 2 << 20
 // localeArchive is mapped by the C library itself, which no event tells.
 const localeArchive = "/usr/lib/locale/locale-archive"
 
-// large finds what is so aligned among what the run had mapped, and is as it was, so that it lies inside where it lay then.
-func large(names []string, p *Plan) []string {
-	var all []string
+// Maps says what the run has mapped that the kernel aligns so. What of it the run did not change lies inside where it lay.
+func (p *Plan) Maps(names ...string) {
 	for _, name := range names {
 		file, err := filepath.EvalSymlinks(name)
-		if err != nil || !filepath.IsAbs(name) || slices.Contains(p.Work, path.Dir(file)) || slices.ContainsFunc(p.Restore, func(r Restore) bool { return below(file, r.Path) }) {
+		if err != nil || !filepath.IsAbs(name) {
+			continue
+		}
+		if _, changed := slices.BinarySearch(p.changed, file); changed || slices.ContainsFunc(p.Restore, func(r Restore) bool { return below(file, r.Path) }) {
 			continue
 		}
 		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() {
-			all = append(all, file)
+			p.Large = append(p.Large, file)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(p.Large)
+	p.Large = slices.Compact(p.Large)
 }

@@ -354,3 +354,23 @@ func TestLargeFiles(t *testing.T) {
 		t.Errorf("bound: %q", bound)
 	}
 }
+
+// TestLargeMaps: it is bound wherever it lies, but what the run changed, or may have changed, is not.
+func TestLargeMaps(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"kept", "opened", "made", "moved", "library"} {
+		if err := os.WriteFile(at(name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := Make([]Op{{Kind: OpOpen, Path: at("opened"), Existed: true}, {Kind: OpMake, Path: at("made")}, {Kind: OpRename, From: at("other"), Path: at("moved")},
+		{Kind: OpKept, Path: at("kept"), Kept: &Kept{OK: true}}}, Live{})
+	p.Maps(at("kept"), at("opened"), at("made"), at("moved"), at("library"), at("none"), dir)
+	if !slices.Equal(p.Large, []string{at("library")}) {
+		t.Errorf("bound: %q", p.Large)
+	}
+}

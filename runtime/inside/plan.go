@@ -62,9 +62,10 @@ type Plan struct {
 	Restore []Restore // parents first
 	Missing []Missing // what cannot be restored
 	Work    []string  // directories in which the run made or changed names, sorted
-	Large   []string  // large files that it mapped for execution and did not change, sorted
+	Large   []string  // large files that it mapped and did not change, sorted
 
-	kept string // the directory of kept originals
+	kept    string   // the directory of kept originals
+	changed []string // names that the run made or may have changed, sorted
 }
 
 // Restore says how a name becomes what it was.
@@ -328,7 +329,8 @@ func (w *world) result() *Plan {
 		}
 	}
 	sort.Strings(names) // a directory before what is in it
-	gone := ""          // the last name that was not there: nothing below it has to be said
+	p.changed = names
+	gone := "" // the last name that was not there: nothing below it has to be said
 	for _, s := range names {
 		if gone != "" && strings.HasPrefix(s, gone+"/") {
 			continue
