@@ -4,6 +4,14 @@
 
 #include "wrap.h"
 
+/* As the system call takes and gives it. */
+struct kernel_action {
+	void (*handler)(int);
+	unsigned long flags;
+	unsigned long rest[2]; /* where a handler returns to, on some machines, and the mask */
+};
+
 HIDDEN int shim_handled(int sig); /* the program has a handler for it */
+HIDDEN void shim_handler_asked(int sig, struct kernel_action *k); /* what the kernel said that it has becomes what the program gave */
 
 #endif

@@ -142,7 +142,7 @@ static void leave(struct thr *t, int sig, u64 frame)
 		shim_record_at(t, PROPHET_TagSigRet, b, (u32)(put_v(b, (u64)sig) - b));
 	}
 	shim_predict_nothing(t);
-	t->handled = shim_ticks();
+	t->handled = shim_moment();
 	if (u->token)
 		shim_serial_give(); /* what we interrupted did not have it */
 	if (u->call == CALL_abort)
@@ -258,16 +258,45 @@ static u64 doing(plain_fn f)
 	return f == SIG_DFL ? 1 : f == SIG_IGN ? 2 : f == SIG_HOLD ? 4 : 3;
 }
 
+/* What the kernel has for a signal, as the program would find it there. */
+static void as_asked(int sig, struct sigaction *was)
+{
+	const struct action *a = action_of(sig, was->sa_sigaction);
+	const void *ours = (const void *)was->sa_sigaction;
+	if (a) {
+		was->sa_sigaction = a->fn;
+		if (!a->full)
+			was->sa_flags &= ~SA_SIGINFO;
+		was->sa_flags &= ~(int)a->flags;
+	} else if (shim_timers_guard(ours) || shim_serial_guard(ours) || shim_stack_guard(ours) || was->sa_sigaction == shim_re_guard_signal) {
+		shim_zero(was, sizeof *was); /* SIG_DFL */
+	}
+}
+
+void shim_handler_asked(int sig, struct kernel_action *k)
+{
+	struct sigaction was;
+	if (sig <= 0 || sig >= SIGNALS || shim_self.off)
+		return;
+	shim_zero(&was, sizeof was);
+	was.sa_handler = k->handler;
+	was.sa_flags = (int)k->flags;
+	as_asked(sig, &was);
+	if (is_handler(k->handler) && !is_handler(was.sa_handler))
+		shim_zero(k, sizeof *k);
+	k->handler = was.sa_handler;
+	k->flags = (k->flags & ~0xfffffffful) | (u32)was.sa_flags;
+}
+
 typedef int (*sigaction_fn)(int, const struct sigaction *, struct sigaction *);
 
 static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction mine, was;
 	struct ev e;
-	struct action *a;
 	u64 flags = 0, what = 0, handler = 0;
 	int r, on;
-	if (sig <= 0 || sig >= SIGNALS || shim_run.state != RUN_ON || shim_self.off)
+	if (sig <= 0 || sig >= SIGNALS || shim_run.state == RUN_NONE || shim_self.off)
 		return real(sig, act, old);
 	on = shim_begin(&e, call, CLASS_signal, pc);
 	if (act) {
@@ -284,24 +313,14 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 			mine.sa_sigaction = shim_re_guard_signal;
 			mine.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
 		}
-		shim_stack_yields(shim_self.thr, sig, (int)what, &mine);
+		if (shim_run.state == RUN_ON)
+			shim_stack_yields(shim_self.thr, sig, (int)what, &mine);
 	}
 	r = real(sig, act ? &mine : 0, old ? &was : 0);
 	if (r == 0 && sig == SIGCONT && act)
 		shim_timers_guarded();
 	if (r == 0 && old) {
-		a = action_of(sig, was.sa_sigaction);
-		if (shim_timers_guard((const void *)was.sa_sigaction) || shim_serial_guard((const void *)was.sa_sigaction) ||
-		    shim_stack_guard((const void *)was.sa_sigaction))
-			shim_zero(&was, sizeof was); /* SIG_DFL */
-		if (a) {
-			was.sa_sigaction = a->fn;
-			if (!a->full)
-				was.sa_flags &= ~SA_SIGINFO;
-			was.sa_flags &= ~(int)a->flags;
-		} else if (was.sa_sigaction == shim_re_guard_signal) {
-			shim_zero(&was, sizeof was);
-		}
+		as_asked(sig, &was);
 		*old = was;
 	}
 	if (on) {
@@ -338,14 +357,14 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 	struct action *a;
 	plain_fn r, mine = fn;
 	int on;
-	if (sig <= 0 || sig >= SIGNALS || shim_run.state != RUN_ON || shim_self.off)
+	if (sig <= 0 || sig >= SIGNALS || shim_run.state == RUN_NONE || shim_self.off)
 		return real(sig, fn);
 	on = shim_begin(&e, call, CLASS_signal, pc);
 	if (is_handler(fn) && wraps(sig))
 		mine = as_plain(wrapped(sig, as_full(fn), 0, 0));
 	else if (fn == SIG_DFL && unlikely(shim_re_guarded(sig)) && wraps(sig))
 		mine = as_plain(shim_re_guard_signal);
-	r = unlikely(shim_stack_yields(shim_self.thr, sig, (int)doing(fn), &now)) ? SIG_DFL : real(sig, mine);
+	r = shim_run.state == RUN_ON && unlikely(shim_stack_yields(shim_self.thr, sig, (int)doing(fn), &now)) ? SIG_DFL : real(sig, mine);
 	if ((!SHIM_CONTEXT_ALWAYS || shim_replays) && mine != fn && r != SIG_ERR && REAL(sigaction)(sig, 0, &now) == 0 && now.sa_handler == mine) {
 		if (fn != SIG_DFL)
 			now.sa_sigaction = wrapped(sig, as_full(fn), 0, 1);

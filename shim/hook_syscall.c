@@ -10,6 +10,7 @@
  * memory that fork wipes. What shares the stack or brings another one (vfork, clone with CLONE_VM) cannot pass through
  * a C function: syscall_$ARCH.S jumps to the real function for them, after asking shim_syscall_jump.
  */
+#include "handler.h"
 #include "replay.h"
 #include "steps_sync.h"
 #include "sandbox.h"
@@ -216,6 +217,8 @@ HIDDEN long shim_syscall(void *pc, long n, const long *a)
 		return execveat((int)a[0], (const char *)a[1], (char *const *)a[2], (char *const *)a[3], (int)a[4]);
 	if (n == SYS_seccomp && (a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER))
 		shim_sandbox(a[0] == SECCOMP_SET_MODE_STRICT ? 0 : (const void *)a[2]);
+	else if (n == SYS_prctl)
+		shim_sandbox_prctl((int)a[0], a[1], (const void *)a[2]);
 	on = shim_begin(&e, CALL_syscall, CLASS_sync, pc);
 	if (on) {
 		u32 c = canonical(n), k = arguments(c);
@@ -233,6 +236,8 @@ HIDDEN long shim_syscall(void *pc, long n, const long *a)
 		return forks(real, &e, on, n, a);
 	}
 	r = shim_virtual_syscall(real, n, a);
+	if (n == SYS_rt_sigaction && r == 0 && a[2])
+		shim_handler_asked((int)a[0], (struct kernel_action *)a[2]);
 	if (!on)
 		return r;
 	shim_end(&e, may_block(n, a));

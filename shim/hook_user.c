@@ -1,6 +1,5 @@
 /* prctl by hand, as it takes what its option says. */
 #include "sandbox.h"
-#include <linux/seccomp.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 
@@ -19,8 +18,7 @@ EXPORT int prctl(int option, ...)
 	c = va_arg(ap, unsigned long);
 	d = va_arg(ap, unsigned long);
 	va_end(ap);
-	if (option == PR_SET_SECCOMP && (a == SECCOMP_MODE_STRICT || a == SECCOMP_MODE_FILTER))
-		shim_sandbox(a == SECCOMP_MODE_STRICT ? 0 : (const void *)b);
+	shim_sandbox_prctl(option, (long)a, (const void *)b);
 	on = shim_begin(&e, CALL_prctl, CLASS_thread, CALLER());
 	r = REAL(prctl)(option, a, b, c, d);
 	if (on) {

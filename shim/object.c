@@ -117,14 +117,40 @@ static u64 hex(const char **p)
 	}
 }
 
+/* Where memory is that is this process's own although objects in it say that they are shared; programs make such objects
+ * again and again, and to ask the kernel costs more than 100 us. True until memory is shared anew. */
+#define OWN 4
+static struct {
+	u64 low, high, mapped;
+} own[OWN];
+static u32 nown;
+static u64 mapped; /* how often memory was mapped that processes may share */
+
+static int is_own(u64 addr)
+{
+	u32 i;
+	for (i = 0; i < OWN; i++)
+		if (addr >= own[i].low && addr < own[i].high && own[i].mapped == mapped)
+			return 1;
+	return 0;
+}
+
+enum { LINE_OTHER, LINE_OWN, LINE_SHARED };
+
 /* One line of maps: "low-high perms offset major:minor inode path". */
 static int line_has(const char *p, u64 addr, struct range *r)
 {
 	r->low = hex(&p);
 	p++;
 	r->high = hex(&p);
-	if (addr < r->low || addr >= r->high || p[4] != 's')
-		return 0;
+	if (addr < r->low || addr >= r->high)
+		return LINE_OTHER;
+	if (p[4] != 's') {
+		own[nown % OWN].low = r->low;
+		own[nown % OWN].high = r->high;
+		own[nown++ % OWN].mapped = mapped;
+		return LINE_OWN;
+	}
 	p += 6;
 	r->off = hex(&p);
 	p++;
@@ -132,7 +158,7 @@ static int line_has(const char *p, u64 addr, struct range *r)
 	p++;
 	r->dev |= hex(&p);
 	r->ino = shim_parse(p + 1, 0);
-	return 1;
+	return LINE_SHARED;
 }
 
 static int in_maps(u64 addr, struct range *r)
@@ -140,7 +166,7 @@ static int in_maps(u64 addr, struct range *r)
 	static char buf[4096]; /* under the lock */
 	long fd = sys(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0), n;
 	u32 have = 0, at, end;
-	int found = 0;
+	int found = LINE_OTHER;
 	if (fd < 0)
 		return 0;
 	while (!found && (n = sys(SYS_read, fd, buf + have, sizeof buf - 1 - have)) > 0) {
@@ -159,7 +185,7 @@ static int in_maps(u64 addr, struct range *r)
 		__builtin_memmove(buf, buf + at, have);
 	}
 	sys(SYS_close, fd);
-	return found;
+	return found == LINE_SHARED;
 }
 
 /* Where addr lies, when processes may share it. */
@@ -171,7 +197,7 @@ static int in_shared(u32 type, u64 addr, struct range *r)
 			*r = ranges[i];
 			return 1;
 		}
-	return says_shared(type, (const void *)addr) && in_maps(addr, r);
+	return says_shared(type, (const void *)addr) && !is_own(addr) && in_maps(addr, r);
 }
 
 /* The entry of the run for what key names; NULL when there is no room. */
@@ -403,6 +429,7 @@ void shim_object_mapped(const void *p, u64 len, u64 dev, u64 ino, u64 off)
 		return;
 	shim_object_unmapped(p, len);
 	shim_lock(&shim_wiped->objects);
+	mapped++;
 	if (nranges < RANGES) {
 		struct range *r = &ranges[nranges];
 		if (!dev && !ino)

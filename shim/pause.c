@@ -64,7 +64,7 @@ static u64 mono(void)
 
 u64 shim_ran_ns(u64 begin)
 {
-	u64 now = shim_ticks(), all = now - shim_ctl.ticks0, ns = mono() - shim_ctl.mono0, ran;
+	u64 now = shim_moment(), all = now - shim_ctl.ticks0, ns = mono() - shim_ctl.mono0, ran;
 	if (now <= begin)
 		return 0;
 	ran = now - begin;
@@ -178,6 +178,6 @@ int shim_hidden_signal(int sig, siginfo_t *si)
 		return 0;
 	}
 	if (t)
-		t->hidden = shim_ticks();
+		t->hidden = shim_moment();
 	return 1;
 }

@@ -25,6 +25,7 @@ struct run {
 	u32 forked_from_threads;
 	u32 exiting; /* at_end has run (boot.c): every record goes out at once */
 	u32 ns; /* our pid namespace, 0 when not known */
+	u32 blind; /* the program has forbidden itself to read the time stamp counter; nothing is recorded then */
 	char **envp;
 	const char *lib; /* where we are, for children */
 	/* In this order, as what most runs need of them is then on one page. */
@@ -35,6 +36,12 @@ struct run {
 };
 enum { RUN_NONE, RUN_OFF, RUN_ON };
 extern struct run shim_run HIDDEN;
+
+/* A stamp where nothing may be recorded. */
+static inline u64 shim_moment(void)
+{
+	return unlikely(shim_run.blind) ? 0 : shim_ticks();
+}
 
 HIDDEN int shim_run_open(char **envp, int argc, char **argv); /* 0: recording */
 extern char shim_room_at_start[65536] HIDDEN; /* for texts, while the process has one thread and the program has not begun */

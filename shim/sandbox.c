@@ -1,7 +1,8 @@
 /* Sandboxes: a seccomp filter may kill a process for a system call that only we make. So before a filter is installed
  * it is run here, on the calls that recording needs; where one of them would raise a signal, end the process or ask a
  * supervisor, the rings go out and the process is recorded no further. Calls that the filter refuses with an error
- * are no harm: we take errors as they come.
+ * are no harm: we take errors as they come. A program may also forbid itself to read the time stamp counter; that is kept
+ * over exec.
  */
 #include "sandbox.h"
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 static const struct need {
 	u32 nr;
@@ -166,15 +168,13 @@ static int tolerates(const struct sock_fprog *p)
 	return 1;
 }
 
-int shim_sandbox(const void *program)
+/* The rings go out and the process is recorded no further. */
+static void over(void)
 {
-	const struct sock_fprog *p = program;
 	struct thr *t = shim_self.thr;
 	u8 b[16], *q;
 	if (shim_run.state != RUN_ON || shim_self.off)
-		return 0;
-	if (p && (!shim_readable(p, sizeof *p) || !shim_readable(p->filter, p->len * sizeof *p->filter) || tolerates(p)))
-		return 0;
+		return;
 	if (t && t->begun && !shim_in_vfork(t)) {
 		q = put_v(b, PROPHET_TagUnseen);
 		q = put_v(q, PROPHET_UnseenSandbox);
@@ -184,5 +184,34 @@ int shim_sandbox(const void *program)
 		shim_exit_flush(PROPHET_ExitQuick, 0);
 	}
 	shim_record_no_more();
-	return 1;
+}
+
+/* Each stamp would be a fault from now on. */
+static void blind(void)
+{
+	over();
+	shim_run.blind = 1;
+}
+
+void shim_sandbox(const void *program)
+{
+	const struct sock_fprog *p = program;
+	if (!p)
+		blind(); /* the strict mode takes the time stamp counter away, too */
+	else if (shim_readable(p, sizeof *p) && shim_readable(p->filter, p->len * sizeof *p->filter) && !tolerates(p))
+		over();
+}
+
+void shim_sandbox_prctl(long option, long a, const void *b)
+{
+	if (option == PR_SET_SECCOMP && (a == SECCOMP_MODE_STRICT || a == SECCOMP_MODE_FILTER))
+		shim_sandbox(a == SECCOMP_MODE_STRICT ? 0 : b);
+	else if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV)
+		blind();
+}
+
+int shim_sandbox_blind(void)
+{
+	int tsc = 0;
+	return sys(SYS_prctl, PR_GET_TSC, &tsc, 0, 0, 0) == 0 && tsc == PR_TSC_SIGSEGV;
 }

@@ -4,7 +4,10 @@
 
 #include "wrap.h"
 
-/* The program is about to install this seccomp filter (NULL: the strict mode). 1: recording has ended for it. */
-HIDDEN int shim_sandbox(const void *program);
+/* The program is about to install this seccomp filter (NULL: the strict mode). */
+HIDDEN void shim_sandbox(const void *program);
+/* It is about to call prctl. */
+HIDDEN void shim_sandbox_prctl(long option, long a, const void *b);
+HIDDEN int shim_sandbox_blind(void); /* this program has been started so that it may not read the time stamp counter */
 
 #endif

@@ -2,6 +2,7 @@
  * environment names, or is a forked child of one that is in it. */
 #include "run_own.h"
 #include "replay.h"
+#include "sandbox.h"
 #include "stack.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -650,6 +651,8 @@ static int run_open(char **envp, int argc, char **argv)
 	shim_run.envp = envp;
 	shim_run.slot_hint = ~0u;
 	shim_run.pid = (u32)sys(SYS_getpid);
+	if ((shim_run.blind = (u32)shim_sandbox_blind()) != 0)
+		return -EPERM;
 	shim_ring_rate(shim_ticks_per_ms());
 	shim_say_where();
 	if (wiped_make())

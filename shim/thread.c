@@ -292,6 +292,7 @@ void shim_forked(void)
 			shim_self.off = 1;
 		} else {
 			u8 rec[96];
+			shim_run.threads = 1;
 			tls_is(t, shim_run.pid); /* the one thread of its process */
 			clock_record(t);
 			shim_record(t, rec, proc_head(rec, 0));
@@ -351,7 +352,7 @@ void shim_thread_begin(struct thr *t)
 
 void shim_thread_ending(struct thr *t)
 {
-	if (!t || shim_self.thr != t || !t->slot || t->slot->state != PROPHET_SlotLive)
+	if (!t || shim_self.thr != t || !t->slot || t->slot->state != PROPHET_SlotLive || shim_run.state != RUN_ON)
 		return;
 	if (unlikely(t->re != 0))
 		shim_re_ending(t);

@@ -3,7 +3,8 @@
  * Whoever parks first stops the timers of its process, whoever goes on first starts them. A process none of whose
  * threads parks, as they compute or wait, is asked to by SIGCONT: for that a handler of ours is put in place of
  * SIGCONT's default, which does nothing, when the program sets its first timer; a handler of the program's own is used where it
- * has one. Timers of CPU time stand still by themselves.
+ * has one. A program whose own timers send SIGCONT keeps the default: a handler could be run without an end. Timers of CPU
+ * time stand still by themselves.
  *
  * Timers are stopped a moment after virtual time was, and count what they ran meanwhile as not run; one that expires in
  * that moment has expired.
@@ -22,6 +23,7 @@
 
 static struct {
 	u32 pid, used, frozen, n, nfds;
+	u32 conts; /* a timer of the program sends SIGCONT */
 	struct itimerval real; /* ITIMER_REAL: what was left */
 	struct timer {
 		timer_t id;
@@ -49,7 +51,7 @@ static void guard(int sig, siginfo_t *si, void *context)
 	(void)context;
 	shim_guarded = 1;
 	if (!shim_hidden_signal(sig, si) && shim_self.thr)
-		shim_self.thr->hidden = shim_ticks();
+		shim_self.thr->hidden = shim_moment();
 }
 
 int shim_timers_guard(const void *handler)
@@ -60,7 +62,7 @@ int shim_timers_guard(const void *handler)
 void shim_timers_guarded(void)
 {
 	struct sigaction a;
-	if (!timers.used || REAL(sigaction)(SIGCONT, 0, &a) != 0 || a.sa_handler != SIG_DFL)
+	if (!timers.used || timers.conts || REAL(sigaction)(SIGCONT, 0, &a) != 0 || a.sa_handler != SIG_DFL)
 		return;
 	shim_zero(&a, sizeof a);
 	a.sa_sigaction = guard;
@@ -81,8 +83,19 @@ static void use(void)
 	timers.n = 0;
 	timers.frozen = 0;
 	timers.used = 1;
+	timers.conts = 0;
 	shim_timers_guarded();
 	errno = err;
+}
+
+static void unguard(void)
+{
+	struct sigaction a;
+	timers.conts = 1;
+	if (REAL(sigaction)(SIGCONT, 0, &a) != 0 || !shim_timers_guard((const void *)a.sa_sigaction))
+		return;
+	shim_zero(&a, sizeof a);
+	REAL(sigaction)(SIGCONT, &a, 0);
 }
 
 static i64 mono(void)
@@ -268,6 +281,8 @@ static int v_timer_create(clockid_t clk, struct sigevent *sev, timer_t *id)
 	if (r == 0) {
 		shim_real(CALL_timer_settime); /* the handler of SIGCONT needs it */
 		use();
+		if (sev && (sev->sigev_notify == SIGEV_SIGNAL || sev->sigev_notify == SIGEV_THREAD_ID) && sev->sigev_signo == SIGCONT)
+			unguard();
 		shim_lock(&shim_wiped->timers);
 		if (timers.n < TIMERS) {
 			timers.timer[timers.n].id = *id;

@@ -249,10 +249,17 @@ static int v_settimeofday(const struct timeval *tv, const struct timezone *tz)
 
 /* Waits for a time from now. `left` is what of the timeout is to come, or less than 0: for ever. */
 
-static u64 began(void)
+/* Where the thread's call is noted; NULL when it is not. A forked child that is not recorded has no slot. */
+static struct slot *in_call(void)
 {
 	struct thr *t = shim_self.thr;
-	return t && t->slot->call ? t->slot->begin : shim_ticks();
+	return t && t->slot && t->slot->call ? t->slot : 0;
+}
+
+static u64 began(void)
+{
+	struct slot *s = in_call();
+	return s ? s->begin : shim_moment();
 }
 
 /* What is left of a timeout in ns, not less than nothing; for ever stays. */
@@ -396,7 +403,7 @@ static int v_sigwait(const sigset_t *set, int *sig)
 		if (*sig == SIGCHLD && sys(SYS_waitid, P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT, 0) == 0 && si.si_pid)
 			break;
 		shim_timers_thaw();
-		begin = shim_ticks();
+		begin = shim_moment();
 		r = really_sigwait(set, sig);
 	}
 	return r;
@@ -717,8 +724,7 @@ UNTIL_HANDLED(sem_wait, (sem_t * s), s)
 
 static u64 cond_count(const void *c)
 {
-	struct thr *t = shim_self.thr;
-	return t && t->slot->call && shim_ctl.level & 1u << CLASS_sync ? shim_object(t, PROPHET_ObjCond, c)->seq + 1 : 0;
+	return in_call() && shim_ctl.level & 1u << CLASS_sync ? shim_object(shim_self.thr, PROPHET_ObjCond, c)->seq + 1 : 0;
 }
 
 typedef int (*cond_fn)(void *c, void *m, clockid_t clk, const struct timespec *until);

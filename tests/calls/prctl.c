@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +79,54 @@ static void options(void)
 	printf("EFAULT %d %d\n", prctl(PR_SET_NAME, 8), errno == EFAULT);
 }
 
+static volatile int alarms;
+
+static void counts(int sig)
+{
+	alarms++;
+}
+
+static void *lives(void *p)
+{
+	locks(3);
+	usleep(1000);
+	return p;
+}
+
+/* Reading the time stamp counter is a fault from here on, in threads and children and after exec, too. */
+static void unstamped(void)
+{
+	struct itimerval soon = {{0, 0}, {0, 10000}};
+	struct sigaction was;
+	struct timespec past = {1, 0};
+	pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+	pthread_t t;
+	signal(SIGALRM, counts);
+	locks(3);
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	sigaction(SIGALRM, 0, &was);
+	printf("handler %d\n", was.sa_handler == counts);
+	printf("handler %d\n", signal(SIGALRM, counts) == counts);
+	pthread_create(&t, 0, lives, 0);
+	pthread_join(t, 0);
+	setitimer(ITIMER_REAL, &soon, 0);
+	while (!alarms)
+		usleep(1000);
+	if (fork() == 0) {
+		usleep(100);
+		pthread_mutex_lock(&m);
+		pthread_cond_timedwait(&c, &m, &past);
+		syscall(SYS_exit, 8);
+	}
+	ended("child");
+	if (fork() == 0) {
+		execl("/bin/sh", "sh", "-c", "exit 9", (char *)0);
+		_exit(1);
+	}
+	ended("program");
+	exit(10);
+}
+
 int main(void)
 {
 	int i;
@@ -86,9 +135,13 @@ int main(void)
 	if (fork() == 0) {
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 		write(1, "strict\n", 7);
+		locks(3);
 		syscall(SYS_exit, 3);
 	}
 	ended("strict");
+	if (fork() == 0)
+		unstamped();
+	ended("unstamped");
 	locks(3);
 	for (i = 0; i < 2; i++) {
 		if (fork() == 0) {

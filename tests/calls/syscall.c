@@ -37,6 +37,29 @@ static void say(const char *what, long r)
 	fflush(stdout);
 }
 
+static void handler(int sig)
+{
+}
+
+/* What the kernel says of handlers that the C library installed. */
+static void handlers(void)
+{
+	struct {
+		void (*fn)(int);
+		unsigned long flags, rest[2];
+	} was = {0, 0, {0, 0}};
+	struct sigaction a = {.sa_handler = handler};
+	sigaction(SIGTERM, &a, 0);
+	say("rt_sigaction", syscall(SYS_rt_sigaction, SIGTERM, 0, &was, 8));
+	printf("handler %d %d\n", was.fn == handler, !(was.flags & SA_SIGINFO));
+	a.sa_flags = SA_SIGINFO | SA_NODEFER;
+	sigaction(SIGTERM, &a, 0);
+	say("rt_sigaction", syscall(SYS_rt_sigaction, SIGTERM, 0, &was, 8));
+	printf("handler %d %d\n", was.fn == handler, (was.flags & SA_SIGINFO) && (was.flags & SA_NODEFER));
+	say("rt_sigaction", syscall(SYS_rt_sigaction, SIGTERM, 0, (void *)8, 8));
+	say("rt_sigaction", syscall(SYS_rt_sigaction, 99, 0, &was, 8));
+}
+
 static void child(const char *what, long pid)
 {
 	int st = 0;
@@ -65,6 +88,7 @@ int main(int argc, char **argv)
 	say("munmap", syscall(SYS_munmap, p, 4096));
 	say("getrandom", syscall(SYS_getrandom, r, sizeof r, 0));
 	say("write", syscall(SYS_write, 1, "raw\n", 4));
+	handlers();
 	pthread_create(&th, 0, waiter, 0);
 	usleep(5000);
 	__atomic_store_n(&word, 1, __ATOMIC_RELEASE);
