@@ -101,7 +101,8 @@ func TestSerialOpenMPI(t *testing.T) {
 		if err := os.Mkdir(run, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		serially(t, 3, run, filepath.Dir(built(t, "prophet")), nil, []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self," + over, "-np", "4", bin})
+		serially(t, 3, run, filepath.Dir(built(t, "prophet")), nil, []string{"mpirun", "--allow-run-as-root", "--oversubscribe",
+			"--mca", "orte_tmpdir_base", run, "--mca", "btl", "self," + over, "-np", "4", bin})
 	}
 }
 
