@@ -106,7 +106,6 @@ void shim_input_loads(struct ev *e, const double *loads, int n)
 		input_is(e, p);
 }
 
-/* V each word of 64 processors, down to the last that is not empty. */
 /* Of those that it may use as many as it is told of, the first ones; where these are too few, others from 0 on. */
 const cpu_set_t *shim_told_set(const struct ev *e, cpu_set_t *set, u64 bytes)
 {
@@ -128,6 +127,7 @@ const cpu_set_t *shim_told_set(const struct ev *e, cpu_set_t *set, u64 bytes)
 	return set;
 }
 
+/* V each word of 64 processors, down to the last that is not empty. */
 void shim_input_cpus(struct ev *e, const cpu_set_t *set, u64 bytes)
 {
 	const u64 *w = (const u64 *)set;

@@ -152,7 +152,7 @@ struct self {
 	bool guessed; /* the operation ended as nothing else moved */
 	bool stopped; /* before its end */
 	u32 came; /* the predicate that it has passed in this section, plus 1 */
-	u32 late; /* the predicate that its last wait for a condition waited for in vain, plus 1; */
+	u32 late; /* the predicate that its last wait for a condition waited for in vain, plus 1 */
 	u64 since; /* what it had done by then */
 };
 

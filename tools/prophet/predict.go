@@ -195,14 +195,15 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 	if s, err := sense.Load(p.path); err == nil && s != nil && s.Walk != nil {
 		p.walk = []string{"--walk", strconv.FormatUint(s.Walk.Bytes, 10), "--lines", strconv.FormatFloat(s.Walk.LinesPerUs, 'g', -1, 64)}
 	}
-	if other := p.otherProgram(); other != nil && !p.force {
+	other := p.otherProgram()
+	if other != nil && !p.force {
 		return nil, other
 	}
 	if err := p.atHome(ctx); err != nil {
 		return nil, err
 	}
 	refused := p.home.Check()
-	if other := p.otherProgram(); other != nil {
+	if other != nil {
 		refused = other
 	}
 	if c := t.Meta.Cover; refused == nil && c != nil {
