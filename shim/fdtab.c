@@ -187,10 +187,36 @@ static void classify(struct fdinfo *i, int fd, const struct stat *st)
 		i->flags = (u8)((i->flags & ~(FD_INSIDE | FD_OUTSIDE)) | side(i->kind, fd, st));
 }
 
+static int has_name(const struct fdinfo *i)
+{
+	return __atomic_load_n(&i->name, __ATOMIC_ACQUIRE) && i->named == (u16)shim_run.proc;
+}
+
+/* In a re-execution: whether this thread gave the number its name, which happens once, so that it is enough to look at
+ * all that it names next. Where it did not, another thread had: with a stream of the C library's own, which got that
+ * number then and need not have it now. */
+static int names(const struct thr *t, int fd)
+{
+	struct expects *ex = &t->re->ex;
+	u32 k;
+	if (shim_expect(ex)->kind == EXPECT_END)
+		return 1;
+	k = ex->nfds > EXPECT_FDS ? ex->nfds - EXPECT_FDS : 0;
+	if (k && ex->fds[k % EXPECT_FDS].number > t->nobj)
+		return 1;
+	for (; k < ex->nfds; k++)
+		if (ex->fds[k % EXPECT_FDS].fd == (u64)fd && ex->fds[k % EXPECT_FDS].number > t->nobj)
+			return 1;
+	return 0;
+}
+
 /* The name of a number, said the first time. */
 static u64 name_of(struct thr *t, struct fdinfo *i, int fd, const char *detail)
 {
-	if (!i->name || i->named != (u16)shim_run.proc) {
+	if (unlikely(shim_replays) && t->re && !has_name(i) && !names(t, fd))
+		while (!has_name(i) && !shim_re_detached())
+			shim_re_yield(t, 0);
+	if (!has_name(i)) {
 		i->name = shim_object_new(t, PROPHET_ObjFd, (u64)fd, detail);
 		i->named = (u16)shim_run.proc;
 	}
@@ -202,7 +228,7 @@ static u64 others(struct thr *t, int fd)
 {
 	struct expect *x = t->re ? t->re->x : 0;
 	struct fdinfo *i = shim_fdinfo(fd);
-	if (!x || x->kind != EXPECT_EVENT || !x->obj || fd < 0 || shim_re_mine(t) || (i && i->name && i->named == (u16)shim_run.proc))
+	if (!x || x->kind != EXPECT_EVENT || !x->obj || fd < 0 || shim_re_mine(t) || (i && has_name(i)))
 		return 0;
 	while (!(i = shim_fdinfo(fd)) || !__atomic_load_n(&i->obj, __ATOMIC_ACQUIRE)) {
 		if (shim_re_detached())
@@ -210,6 +236,30 @@ static u64 others(struct thr *t, int fd)
 		shim_re_yield(t, x->obj);
 	}
 	return i->obj;
+}
+
+/* The C library's own streams get whichever numbers are free while several threads look things up, and no event tells
+ * which: what its event says in the recording is what it is. That number's name is given here when it was there. */
+void shim_fd_inner(struct thr *t, int fd)
+{
+	const struct expect *x = t->re ? t->re->x : 0;
+	struct fdinfo *i = make(fd), *of;
+	const struct expects *ex;
+	u32 k;
+	if (!i || __atomic_load_n(&i->obj, __ATOMIC_ACQUIRE) || !x || x->kind != EXPECT_EVENT || !x->obj || anothers())
+		return;
+	ex = &t->re->ex;
+	if (x->obj >> 40 == t->uid && (x->obj & 0xffffffffffull) == t->nobj + 1)
+		for (k = ex->nfds > EXPECT_FDS ? ex->nfds - EXPECT_FDS : 0; k < ex->nfds; k++)
+			if (ex->fds[k % EXPECT_FDS].number == t->nobj + 1 && (of = make((int)ex->fds[k % EXPECT_FDS].fd))) {
+				name_of(t, of, (int)ex->fds[k % EXPECT_FDS].fd, "");
+				break;
+			}
+	i->kind = FD_UNKNOWN;
+	i->in = i->out = FD_ASK;
+	i->flags = 0;
+	i->file = 0;
+	i->obj = x->obj;
 }
 
 u64 shim_fd_slow(struct thr *t, int fd)
@@ -232,7 +282,7 @@ u64 shim_fd_slow(struct thr *t, int fd)
 	shim_putd(&s, fd);
 	r = sys(SYS_readlinkat, AT_FDCWD, at, name, sizeof name - 1);
 	name[r > 0 ? r : 0] = 0;
-	if (i->name && i->named == (u16)shim_run.proc)
+	if (has_name(i))
 		shim_object_say(t, i->name, PROPHET_ObjFd, (u64)fd, r > 0 ? name : "?");
 	i->obj = name_of(t, i, fd, r > 0 ? name : "?");
 	return i->obj;

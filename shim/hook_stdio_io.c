@@ -18,6 +18,16 @@ typedef off_t (*seek_fn)(FILE *, off_t, int);
 typedef int (*close_fn)(FILE *);
 typedef int (*stat_fn)(FILE *, void *);
 
+/* No points of cancellation: so the C library opens what it reads for itself. Programs that ask for it are seen to. */
+#define NOT_CANCELLED 2
+
+static u64 stream_object(struct ev *e, FILE *fp)
+{
+	if (unlikely(shim_replays) && fp->_flags2 & NOT_CANCELLED)
+		shim_fd_inner(e->t, fp->_fileno);
+	return shim_obj_fd(e->t, fp->_fileno);
+}
+
 static ssize_t io_read(FILE *fp, void *buf, ssize_t n)
 {
 	struct ev e;
@@ -28,7 +38,7 @@ static ssize_t io_read(FILE *fp, void *buf, ssize_t n)
 	r = REAL_IO(_IO_file_read, read_fn)(fp, buf, n);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno(r);
-	e.obj = shim_obj_fd(e.t, fd);
+	e.obj = stream_object(&e, fp);
 	e.f1 = (u64)n;
 	shim_data(&e, fd, buf, r);
 	shim_done(&e);
@@ -61,7 +71,7 @@ static off_t io_seek(FILE *fp, off_t off, int whence)
 	r = REAL_IO(_IO_file_seek, seek_fn)(fp, off, whence);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno(r);
-	e.obj = shim_obj_fd(e.t, fp->_fileno);
+	e.obj = stream_object(&e, fp);
 	e.f1 = (u64)off;
 	e.f2 = (u64)(u32)whence;
 	shim_done(&e);
@@ -97,7 +107,7 @@ static int io_stat(FILE *fp, void *st)
 	r = REAL_IO(_IO_file_stat, stat_fn)(fp, st);
 	shim_end(&e, WRAP_ONCE);
 	e.ret = shim_ret_errno(r);
-	e.obj = shim_obj_fd(e.t, fp->_fileno);
+	e.obj = stream_object(&e, fp);
 	shim_input_stat(&e, r, st);
 	shim_done(&e);
 	return r;

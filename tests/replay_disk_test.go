@@ -118,6 +118,11 @@ func TestReexecuteStreams(t *testing.T) {
 	}
 }
 
+// TestReexecuteInner: the C library opens files by itself, in several threads at once.
+func TestReexecuteInner(t *testing.T) {
+	rerun(t, 5, "exec "+compile(t, filepath.Join(top, "tests", "replay", "inner.c")), nil)
+}
+
 // notFed are the rows of Reexec "feed" that nothing answers yet: of other parts.
 var notFed = map[string]bool{
 	"msgrcv":           true,
