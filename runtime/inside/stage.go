@@ -454,6 +454,35 @@ func spare() {
 	gone.Wait()
 }
 
+// evict ends a thread of the runtime's: one to which a goroutine is locked ends with it. The others are kept busy until
+// it is that one's turn.
+func evict(tid int) {
+	for range 8 {
+		var looked, held sync.WaitGroup
+		held.Add(1)
+		found := false
+		for range 24 {
+			looked.Add(1)
+			go func() {
+				runtime.LockOSThread()
+				if unix.Gettid() == tid {
+					found = true
+					looked.Done()
+					return
+				}
+				looked.Done()
+				held.Wait()
+				runtime.UnlockOSThread()
+			}()
+		}
+		looked.Wait()
+		held.Done()
+		if found {
+			return
+		}
+	}
+}
+
 // listen does what the world asks; when it is gone all ends, or goes on as was ordered.
 func listen(control *os.File, pid int, outlives bool) {
 	for {
@@ -522,6 +551,10 @@ func begin(p *program) (int, error) {
 		if p.PID > 1 && pid != p.PID && tries < triesMax {
 			unix.Kill(pid, unix.SIGKILL)
 			unix.Wait4(pid, &ws, unix.WALL, nil)
+			if unix.Tgkill(os.Getpid(), p.PID, 0) == nil { // one that the runtime had ordered before spare came too late
+				setNext(highPID())
+				evict(p.PID)
+			}
 			continue
 		}
 		p.Limits.after(pid)
