@@ -213,7 +213,7 @@ static int names(const struct thr *t, int fd)
 /* The name of a number, said the first time. */
 static u64 name_of(struct thr *t, struct fdinfo *i, int fd, const char *detail)
 {
-	if (unlikely(shim_replays) && t->re && !has_name(i) && !names(t, fd))
+	if (unlikely(shim_replays) && t->re && !shim_ctl.serial && !has_name(i) && !names(t, fd))
 		while (!has_name(i) && !shim_re_detached())
 			shim_re_yield(t, 0);
 	if (!has_name(i)) {
