@@ -187,18 +187,15 @@ int shim_serial_early(int sig, const void *info, void *context)
 		return 0;
 	if (sys(SYS_rt_tgsigqueueinfo, sys(SYS_getpid), sys(SYS_gettid), sig, info) != 0)
 		return 0;
-	if (t->ending == 1)
+	if (__atomic_exchange_n(&t->ending, 2, __ATOMIC_RELAXED) == 1) /* another may interrupt us here */
 		t->later = *mask;
-	t->ending = 2;
 	*mask |= ~never;
 	return 1;
 }
 
 void shim_serial_later(struct thr *t)
 {
-	u32 was = t->ending;
-	t->ending = 0;
-	if (was == 2)
+	if (__atomic_exchange_n(&t->ending, 0, __ATOMIC_RELAXED) == 2) /* in one instruction: what comes between two would stay blocked */
 		sys(SYS_rt_sigprocmask, SIG_SETMASK, &t->later, 0, 8);
 }
 
