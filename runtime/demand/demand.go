@@ -117,6 +117,8 @@ type compiler struct {
 	kinds    map[trace.Object]objKind
 	alike    map[trace.Object]trace.Object
 	objects  map[objKey]uint32
+	recent   [256]recentKind   // of kinds,
+	numbered [256]recentNumber // and of objects, as most events are about one of a few
 	objs     []cabi.ProgObject
 	files    *files
 	usual    [1 << 12]histogram // durations by call
@@ -166,6 +168,31 @@ type objKey struct {
 type objKind struct {
 	kind uint64
 	at   uint64
+}
+
+type recentKind struct {
+	obj trace.Object
+	objKind
+}
+
+type recentNumber struct {
+	key objKey
+	n   uint32 // plus 1
+}
+
+// spot is where an object is kept that was met of late.
+func spot(g uint32, o trace.Object) uint64 { return (uint64(o.UID)*31 ^ o.Num*7 ^ uint64(g)) % 256 }
+
+// kind is what is known of an object; nothing is learnt any more once it is asked.
+func (c *compiler) kind(o trace.Object) objKind {
+	if o.None() {
+		return objKind{}
+	}
+	slot := &c.recent[spot(0, o)]
+	if slot.obj != o {
+		*slot = recentKind{o, c.kinds[o]}
+	}
+	return slot.objKind
 }
 
 // histogram counts durations by their binary logarithm, in quarters.
@@ -295,6 +322,14 @@ func (c *compiler) newThread(g *group) *thread {
 // the same program, each of which has a copy: there one goes on with what another did.
 func (c *compiler) object(g *group, o trace.Object, kind uint16) uint32 {
 	k := objKey{g.n, o}
+	slot := &c.numbered[spot(g.n, o)]
+	if slot.n == 0 || slot.key != k {
+		*slot = recentNumber{k, c.number(k, o, kind) + 1}
+	}
+	return slot.n - 1
+}
+
+func (c *compiler) number(k objKey, o trace.Object, kind uint16) uint32 {
 	shared := c.kinds[o].kind == cabi.ObjSharedSync
 	if shared {
 		k.group = ^uint32(0)

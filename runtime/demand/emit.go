@@ -14,8 +14,10 @@ import (
 type pending struct {
 	cabi.ProgOp
 	gap    int64
-	usual  int64 // a gap at its place
-	single bool  // its own time is part of the next gap
+	usual  int64  // a gap at its place
+	single bool   // its own time is part of the next gap
+	wait   bool   // it stands for events of waiting,
+	skip   uint32 // so many
 	place  place
 	row    int64  // of the table, that wants to know where it came to lie, plus 1
 	was    int64  // the gap as it was
@@ -26,7 +28,7 @@ type pending struct {
 	ofLoop bool   // a condition wait that an OpWait stands for
 	cut    bool   // a signal came in it: what of the gap it did not run in is its own
 	upto   uint64 // how many of its thread's events come before its end
-	wait   *MapWait
+	since  uint64 // a wait: the first event that it stands for
 }
 
 // emitter makes the operations of one thread.
@@ -172,7 +174,7 @@ func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
 		e.during = uint16(r.Nums[1])
 		return nil
 	case cabi.TagRSS:
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpResident, A: int64(r.Nums[0])}})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpResident, A: int64(r.Nums[0])}})
 	case cabi.TagExit:
 		if r.Nums[0] != cabi.ExitExec {
 			e.ending = true
@@ -195,21 +197,22 @@ func (e *emitter) gap(now uint64, usual int64) {
 	}
 	g := e.t.Clock.NS(now - e.end)
 	e.end = now
-	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g, usual: usual, begin: now, end: now})
+	e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g, usual: usual, begin: now, end: now})
 }
 
 // begin is when the thread is first heard of.
 func (e *emitter) begin(now uint64) {
 	e.began, e.end = true, now
 	if e.home != nil {
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, begin: now, end: now})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, begin: now, end: now})
 	}
 }
 
-func (e *emitter) put(p pending) {
-	p.was = p.gap
+// put copies an operation into the window.
+func (e *emitter) put(p *pending) {
 	e.gaps += p.gap
-	e.window = append(e.window, p)
+	e.window = append(e.window, *p)
+	e.window[len(e.window)-1].was = p.gap
 }
 
 // sample settles the demand since the last reading of the thread's CPU time.
@@ -363,8 +366,12 @@ func (e *emitter) settle(p *pending, at uint64) {
 		}
 		e.body = nil
 	}
-	if p.wait != nil {
-		e.out.units.wait(at, p.wait)
+	if p.wait {
+		w := MapWait{Op: at, Unit: p.since, Skip: p.skip}
+		if p.Code == cabi.OpWait {
+			w.Pred = uint32(p.A)
+		}
+		e.out.units.wait(w)
 	}
 	if p.row > 0 {
 		e.loops.rows[p.row-1].Value = at + 1
@@ -403,7 +410,7 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 
 	for _, at := range e.loops.releases.all(p.place) {
 		late := at.v
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpRelease, Obj: late.cond, B: e.key(late.at), Want: e.released(late.at)}, upto: here})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpRelease, Obj: late.cond, B: e.key(late.at), Want: e.released(late.at)}, upto: here})
 	}
 	if n, _ := e.loops.skips.get(p.place); n > 0 {
 		e.skip = n
@@ -411,21 +418,21 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	}
 	if w, ok := e.loops.at.get(p.place); ok {
 		q := pending{ProgOp: cabi.ProgOp{Code: cabi.OpWait, A: int64(w.pred), B: w.timeout}, gap: p.gap, usual: p.usual, place: p.place, row: w.row,
-			begin: r.Begin, end: r.Begin, what: p.what, upto: here + uint64(w.events), wait: &MapWait{Unit: here, Skip: uint32(w.events), Pred: w.pred}}
+			begin: r.Begin, end: r.Begin, what: p.what, upto: here + uint64(w.events), wait: true, skip: uint32(w.events), since: here}
 		if w.choice {
 			q.Flags, q.Site = cabi.OpChoice, w.site
 		}
 		if w.late {
 			q.Want = -etimedout
 		}
-		e.put(q)
+		e.put(&q)
 		p.gap, e.skip = 0, int(w.events)
 	}
 	o := opOf(r.Row)
 	if r.Note&cabi.NoteVforked != 0 && e.vforked != nil {
 		// The child's, on this stack.
 		start := len(e.window)
-		e.issue(stream, r, o, p, dur)
+		e.issue(stream, r, o, &p, dur)
 		child := e.vforked
 		for i := start; i < len(e.window); i++ {
 			e.window[i].upto = 0 // the events stay in this thread's stream
@@ -438,7 +445,7 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 		return nil
 	}
 	e.vforked = nil
-	e.issue(stream, r, o, p, dur)
+	e.issue(stream, r, o, &p, dur)
 	if len(e.window) > windowMax {
 		return e.flush(0, 0)
 	}
@@ -472,7 +479,7 @@ func (e *emitter) typical(r *trace.Record, dur int64) int64 {
 }
 
 // other issues an event as the CPU time that its call took.
-func (e *emitter) other(r *trace.Record, p pending, dur int64) {
+func (e *emitter) other(r *trace.Record, p *pending, dur int64) {
 	p.Code = cabi.OpCPU
 	if e.opt.Path == PathThink {
 		p.gap += dur
@@ -501,7 +508,7 @@ func (e *emitter) other(r *trace.Record, p pending, dur int64) {
 	}
 	if wait > outsideLeast {
 		e.info.Outside += nsOf(float64(wait))
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpSleep, Flags: cabi.OpHome, A: wait - sleepAdd}, begin: p.end, end: end, what: p.what, as: p.as})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpSleep, Flags: cabi.OpHome, A: wait - sleepAdd}, begin: p.end, end: end, what: p.what, as: p.as})
 	}
 	if r.Row != nil {
 		e.info.Skipped[r.Row.Name]++

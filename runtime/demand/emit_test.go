@@ -1,7 +1,6 @@
 package demand
 
 import (
-	"bufio"
 	"io"
 	"math"
 	"slices"
@@ -28,7 +27,7 @@ func TestLevel(t *testing.T) {
 		visited++
 		e := emitter{}
 		for _, g := range x.gaps {
-			e.put(pending{gap: g})
+			e.put(&pending{gap: g})
 		}
 		level := e.level(x.lost)
 		var got []int64
@@ -63,7 +62,7 @@ func TestLose(t *testing.T) {
 		visited++
 		e := emitter{}
 		for _, g := range x.gaps {
-			e.put(pending{gap: g, usual: 2 * us})
+			e.put(&pending{gap: g, usual: 2 * us})
 		}
 		e.lose(x.low, x.high)
 		var got []int64
@@ -83,13 +82,14 @@ func TestLose(t *testing.T) {
 func TestFirstSample(t *testing.T) {
 	c := &compiler{info: &Info{}, opt: Options{Scale: 1}}
 	g := &group{}
-	e := emitter{compiler: c, th: &thread{group: g}, out: &opWriter{b: bufio.NewWriter(io.Discard)}}
+	e := emitter{compiler: c, th: &thread{group: g}, out: &opWriter{b: newBehind(io.Discard)}}
+	defer e.out.b.end()
 	g.main, g.parent = e.th, &group{}
-	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: 1e9, usual: math.MaxInt64 / 4})
+	e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: 1e9, usual: math.MaxInt64 / 4})
 	if err := e.sample(1e8); err != nil {
 		t.Fatal(err)
 	}
-	e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: 1e9, usual: math.MaxInt64 / 4})
+	e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: 1e9, usual: math.MaxInt64 / 4})
 	if err := e.sample(3e8); err != nil {
 		t.Fatal(err)
 	}

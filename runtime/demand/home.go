@@ -1,9 +1,7 @@
 package demand
 
 import (
-	"bufio"
 	"encoding/binary"
-	"errors"
 
 	"prophet/cabi"
 	"prophet/runtime/trace"
@@ -47,7 +45,7 @@ const whatsMax = 1 << 20
 
 // atWriter writes where the recorded run was.
 type atWriter struct {
-	b      *bufio.Writer
+	b      *behind
 	clock  *trace.Clock
 	info   *Info
 	kinds  map[trace.Object]objKind
@@ -57,8 +55,6 @@ type atWriter struct {
 		n    uint32
 	}
 	wait uint32 // the last wait that was issued
-	buf  [AtSize]byte
-	err  error
 }
 
 func newAtWriter(c *compiler) *atWriter {
@@ -66,7 +62,7 @@ func newAtWriter(c *compiler) *atWriter {
 	for i := range c.files.list {
 		c.info.Paths = append(c.info.Paths, c.files.list[i].path)
 	}
-	return &atWriter{b: bufio.NewWriterSize(c.opt.Home, 1<<20), clock: &c.t.Clock, info: c.info, kinds: c.kinds, known: map[What]uint32{}, wait: NoOp}
+	return &atWriter{b: newBehind(c.opt.Home), clock: &c.t.Clock, info: c.info, kinds: c.kinds, known: map[What]uint32{}, wait: NoOp}
 }
 
 // end ends it: by now all objects have their numbers.
@@ -75,7 +71,7 @@ func (w *atWriter) end(c *compiler) error {
 	for k, n := range c.objects {
 		c.info.Objects[n] = What{Obj: k.obj, Kind: c.kinds[k.obj].kind}
 	}
-	return errors.Join(w.err, w.b.Flush())
+	return w.b.end()
 }
 
 // what numbers what an event is.
@@ -105,7 +101,7 @@ func (w *atWriter) put(p *pending, op uint32, thread uint32) {
 	if p.Code == cabi.OpWait && op != NoOp {
 		w.wait = op
 	}
-	if p.begin == 0 || w.err != nil {
+	if p.begin == 0 {
 		return
 	}
 	code := p.Code
@@ -124,7 +120,11 @@ func (w *atWriter) put(p *pending, op uint32, thread uint32) {
 	} else if p.was > 0 {
 		share = uint16(max(min(p.gap, p.was), 0) * 65535 / p.was)
 	}
-	b, le := w.buf[:], binary.LittleEndian
+	b, err := w.b.room(AtSize)
+	if err != nil {
+		return // end says so
+	}
+	le := binary.LittleEndian
 	le.PutUint64(b, uint64(begin))
 	le.PutUint64(b[8:], uint64(max(w.clock.Since(p.end), 0)))
 	le.PutUint32(b[16:], op)
@@ -132,7 +132,6 @@ func (w *atWriter) put(p *pending, op uint32, thread uint32) {
 	le.PutUint32(b[24:], p.what)
 	le.PutUint16(b[28:], code)
 	le.PutUint16(b[30:], share)
-	_, w.err = w.b.Write(b)
 }
 
 // ReadAt reads an At.

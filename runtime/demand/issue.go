@@ -8,7 +8,7 @@ import (
 )
 
 // issue puts the operations that an event is issued as. p has the demand before it.
-func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending, dur int64) {
+func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p *pending, dur int64) {
 	if o == nil {
 		e.other(r, p, dur)
 		return
@@ -44,7 +44,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 			e.calls += e.typical(r, dur)
 		}
 	}
-	if e.strict(r, o, p, dur) {
+	if e.opt.Path != PathFree && e.strict(r, o, p, dur) {
 		return
 	}
 	switch o.code {
@@ -205,7 +205,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p pending,
 		p.Obj, p.A = first, int64(second)
 	case cabi.OpSendfile, cabi.OpCopyrange:
 		out := packed(uint64(r.F[1]))
-		p.Obj, p.A, p.B = fd, int64(int32(e.kinds[out].at)), max(r.Ret, 0)
+		p.Obj, p.A, p.B = fd, int64(int32(e.kind(out).at)), max(r.Ret, 0)
 	case cabi.OpAccept, cabi.OpConnect:
 		// Which listener it is, and whether the other end is inside, says the structured result behind the event.
 		e.ends = len(e.window)
@@ -274,7 +274,7 @@ func sleepTime(r *trace.Record, dur int64) int64 {
 }
 
 // fork makes a process, which may become another program at once.
-func (e *emitter) fork(stream *trace.Thread, r *trace.Record, o *op, p pending, dur int64) {
+func (e *emitter) fork(stream *trace.Thread, r *trace.Record, o *op, p *pending, dur int64) {
 	made := r.Ret > 0
 	switch plainName(r.Row.Name) {
 	case "vfork":
@@ -302,12 +302,12 @@ func (e *emitter) fork(stream *trace.Thread, r *trace.Record, o *op, p pending, 
 	case "popen", "_IO_popen":
 		e.popened[r.F[0]] = child
 	case "system":
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpWaitpid, Obj: child.n}})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpWaitpid, Obj: child.n}})
 	}
 }
 
 // waitpid waits for the child that home got.
-func (e *emitter) waitpid(r *trace.Record, p pending, dur int64) {
+func (e *emitter) waitpid(r *trace.Record, p *pending, dur int64) {
 	var child *group
 	if plainName(r.Row.Name) == "pclose" {
 		child = e.popened[r.F[0]]
@@ -347,12 +347,12 @@ const (
 // object is that, and the descriptor's stands beside it.
 func (e *emitter) lockFd(r *trace.Record) uint32 {
 	if r.F[2] != 0 {
-		return uint32(e.kinds[packed(uint64(r.F[2]))].at)
+		return uint32(e.kind(packed(uint64(r.F[2]))).at)
 	}
 	return uint32(e.fdOf(r))
 }
 
-func (e *emitter) fcntl(r *trace.Record, p pending, dur int64, fd uint32) {
+func (e *emitter) fcntl(r *trace.Record, p *pending, dur int64, fd uint32) {
 	p.Obj = fd
 	if plainName(r.Row.Name) == "lockf" {
 		cmd := int64(fSetlkw)
@@ -368,7 +368,7 @@ func (e *emitter) fcntl(r *trace.Record, p pending, dur int64, fd uint32) {
 		}
 		p.Obj, p.A, p.B = e.lockFd(r), cmd<<8|kind, 0
 		e.put(p)
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore, A: r.F[1], B: 1}})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore, A: r.F[1], B: 1}})
 		return
 	}
 	switch r.F[0] {
@@ -376,7 +376,7 @@ func (e *emitter) fcntl(r *trace.Record, p pending, dur int64, fd uint32) {
 		p.Obj, p.A = e.lockFd(r), r.F[0]<<8
 		e.lock = len(e.window)
 		e.put(p)
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore}})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore}})
 	case fDupfd, fDupfdExec:
 		if r.Ret < 0 {
 			e.other(r, p, dur)
@@ -385,7 +385,7 @@ func (e *emitter) fcntl(r *trace.Record, p pending, dur int64, fd uint32) {
 		p.Code, p.A, p.Flags, p.Site, p.Want = cabi.OpDup, r.Ret, 0, 0, 0
 		e.put(p)
 		if r.F[0] == fDupfdExec {
-			e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCloexec, Obj: uint32(r.Ret), A: 1}})
+			e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpCloexec, Obj: uint32(r.Ret), A: 1}})
 		}
 	case fSetfd:
 		p.Code, p.A, p.Flags, p.Site, p.Want = cabi.OpCloexec, r.F[1]&1, 0, 0, 0

@@ -19,7 +19,9 @@ type loops struct {
 	conds     map[objKey]*condition
 	list      []*condition // the same, by number
 	shapes    []shape
+	uses      []shapeUse // of each, by the mutex that is looked at
 	byShape   map[string]uint32
+	late      [64]uint32 // shapes that were met of late, plus 1
 	befores   map[eventKey]uint32
 	here      map[siteAt]uint32 // numbers of call sites
 	recent    [256]recent       // of under, as most events are about one of a few,
@@ -74,8 +76,9 @@ type roleAt struct {
 type guarded struct {
 	key      objKey
 	obj      trace.Object
-	sections []section
-	waits    []waited
+	sections pages[section]
+	order    []uint32 // of these, by their places
+	waits    pages[waited]
 	last     uint64 // place in the order of the latest acquisition, in time
 	begun    int    // sections
 }
@@ -178,7 +181,8 @@ type condition struct {
 	group    *group
 	n        uint32
 	number   uint32 // of the loops' list
-	releases []release
+	releases pages[release]
+	order    []uint32 // of these, by their places
 	afters   []after
 }
 
@@ -209,7 +213,7 @@ func newLoops(c *compiler) *loops {
 }
 
 func (l *loops) key(g *group, o trace.Object) objKey {
-	if l.c.kinds[o].kind == cabi.ObjSharedSync {
+	if l.c.kind(o).kind == cabi.ObjSharedSync {
 		return objKey{^uint32(0), o}
 	}
 	return objKey{g.n, o}
@@ -239,7 +243,7 @@ func (l *loops) cond(g *group, o trace.Object) *condition {
 // guards is what a mutex guards that somebody waits with; nil: nobody does.
 func (l *loops) guards(g *group, o trace.Object) *guarded {
 	k := objKey{g.n, o}
-	slot := &l.recent[(uint64(o.UID)*31^o.Num*7^uint64(g.n))%uint64(len(l.recent))]
+	slot := &l.recent[spot(g.n, o)]
 	if slot.m != nil && slot.key == k {
 		return slot.m
 	}
@@ -270,7 +274,7 @@ func (l *loops) site(r *trace.Record) uint32 {
 // signals is a condition that is signalled, and what its mutex guards; nil: nobody waits for it.
 func (l *loops) signals(g *group, o trace.Object) (*condition, *guarded) {
 	k := objKey{g.n, o}
-	slot := &l.signalled[(uint64(o.UID)*31^o.Num*7^uint64(g.n))%uint64(len(l.signalled))]
+	slot := &l.signalled[spot(g.n, o)]
 	if slot.cond != nil && slot.key == k {
 		return slot.cond, slot.m
 	}
@@ -345,9 +349,9 @@ func (l *loops) event(s *surveyor, th *thread, at *threadAt, r *trace.Record) {
 		} else if last := lastSection(at, m); last != nil {
 			// After the unlock: what it tells was changed in the thread's last section.
 			rel.pos = last.seq
-			cond.afters = append(cond.afters, after{len(cond.releases), last.unlock})
+			cond.afters = append(cond.afters, after{cond.releases.n, last.unlock})
 		}
-		cond.releases = append(cond.releases, rel)
+		cond.releases.add(rel)
 		l.note(at, r, site, cond)
 		return
 	case cabi.OpUnlock:
@@ -413,6 +417,27 @@ func (x *opened) over(at *threadAt, n uint64) {
 
 // close keeps a section.
 func (l *loops) close(x *opened) {
+	slot := &l.late[uint(len(x.steps)*31+int(x.steps[len(x.steps)-1].site+x.steps[len(x.steps)-1].after*7))%uint(len(l.late))]
+	if !slices.Equal(l.shapeOf(*slot), x.steps) {
+		*slot = l.number(x) + 1
+	}
+	x.shape, x.section.waits = *slot-1, uint32(x.m.waits.n)
+	for _, w := range x.waits {
+		x.m.waits.add(w)
+	}
+	x.m.sections.add(x.section)
+}
+
+// shapeOf is the shape of a number, plus 1; nil: of none.
+func (l *loops) shapeOf(n uint32) shape {
+	if n == 0 {
+		return nil
+	}
+	return l.shapes[n-1]
+}
+
+// number numbers the shape of a section.
+func (l *loops) number(x *opened) uint32 {
 	key := l.keyBuf[:0]
 	for _, s := range x.steps {
 		key = binary.LittleEndian.AppendUint32(key, s.after)
@@ -426,9 +451,7 @@ func (l *loops) close(x *opened) {
 		l.byShape[string(key)] = n
 		l.shapes = append(l.shapes, slices.Clone(x.steps))
 	}
-	x.shape, x.section.waits = n, uint32(len(x.m.waits))
-	x.m.waits = append(x.m.waits, x.waits...)
-	x.m.sections = append(x.m.sections, x.section)
+	return n
 }
 
 // steps are those of a section, in buf.
@@ -441,7 +464,7 @@ func (l *loops) steps(m *guarded, x *section, buf []step) []step {
 			t.cond = l.list[s.cond-1]
 		}
 		if s.wait {
-			y := &m.waits[w]
+			y := m.waits.at(int(w))
 			w++
 			t.back, t.ns, t.late = y.back, y.ns, y.late
 			seq = max(seq, y.back)

@@ -58,16 +58,18 @@ type MapPred struct {
 const (
 	mapMagic   = 0x50414d_5048505250 // "PRPHPMAP"
 	mapVersion = 1
+
+	mapWaitSize = 24
 )
 
 // mapWriter writes a map beside a program. nil writes nothing.
 type mapWriter struct {
 	MapHead
 	f      *os.File
-	b      *bufio.Writer
+	b      *behind
 	at     uint64 // how many events have been come by,
 	closed uint64 // and belong to an operation
-	waits  []MapWait
+	waits  pages[MapWait]
 	drops  []MapDrop
 }
 
@@ -76,14 +78,19 @@ func newMapWriter(path string) (*mapWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mapWriter{f: f, b: bufio.NewWriterSize(f, 1<<20)}
+	m := &mapWriter{f: f, b: newBehind(f)}
 	m.Magic, m.Version = mapMagic, mapVersion
 	_, err = m.b.Write(make([]byte, binary.Size(m.MapHead)))
 	if err != nil {
-		f.Close()
+		m.close()
 		return nil, err
 	}
 	return m, nil
+}
+
+func (m *mapWriter) close() {
+	m.b.end()
+	m.f.Close()
 }
 
 // thread begins a thread's operations.
@@ -109,14 +116,16 @@ func (m *mapWriter) put(code uint16) error {
 		m.closed = m.at
 	}
 	m.Ops++
-	_, err := m.b.Write(binary.LittleEndian.AppendUint64(m.b.AvailableBuffer(), m.closed))
+	b, err := m.b.room(8)
+	if err == nil {
+		binary.LittleEndian.PutUint64(b, m.closed)
+	}
 	return err
 }
 
-func (m *mapWriter) wait(op uint64, w *MapWait) {
+func (m *mapWriter) wait(w MapWait) {
 	if m != nil {
-		w.Op = op
-		m.waits = append(m.waits, *w)
+		m.waits.add(w)
 	}
 }
 
@@ -130,13 +139,24 @@ func (m *mapWriter) end(c *compiler, program uint64) error {
 	if m == nil {
 		return nil
 	}
-	m.Program, m.WaitsN, m.DropsN, m.PredsN = program, uint64(len(m.waits)), uint64(len(m.drops)), uint32(len(c.loops.waits))
-	for _, v := range []any{m.waits, m.drops, c.loops.waits} {
+	m.Program, m.WaitsN, m.DropsN, m.PredsN = program, uint64(m.waits.n), uint64(len(m.drops)), uint32(len(c.loops.waits))
+	for i := range m.waits.n {
+		b, err := m.b.room(mapWaitSize)
+		if err != nil {
+			return err
+		}
+		w := m.waits.at(i)
+		binary.LittleEndian.PutUint64(b, w.Op)
+		binary.LittleEndian.PutUint64(b[8:], w.Unit)
+		binary.LittleEndian.PutUint32(b[16:], w.Skip)
+		binary.LittleEndian.PutUint32(b[20:], w.Pred)
+	}
+	for _, v := range []any{m.drops, c.loops.waits} {
 		if err := binary.Write(m.b, binary.LittleEndian, v); err != nil {
 			return err
 		}
 	}
-	if err := m.b.Flush(); err != nil {
+	if err := m.b.end(); err != nil {
 		return err
 	}
 	head, err := binary.Append(nil, binary.LittleEndian, &m.MapHead)
@@ -148,7 +168,8 @@ func (m *mapWriter) end(c *compiler, program uint64) error {
 
 // waitsOf finds examples of waits for what p waits for.
 func waitsOf(p *loop) (w MapPred) {
-	for _, a := range p.all {
+	for _, n := range p.allCame {
+		a := &p.all[n]
 		if a.events == 0 {
 			continue
 		}

@@ -40,7 +40,7 @@ func (o *orders) at(k objKey) *order {
 
 // orderKey tells objects apart whose orders are: synchronisation objects are each process's own unless they are shared.
 func (c *compiler) orderKey(g *group, obj trace.Object) objKey {
-	if k := c.kinds[obj].kind; k >= cabi.ObjMutex && k <= cabi.ObjSpin {
+	if k := c.kind(obj).kind; k >= cabi.ObjMutex && k <= cabi.ObjSpin {
 		return objKey{g.n, obj}
 	}
 	return objKey{^uint32(0), obj}
@@ -107,12 +107,11 @@ var blocking = map[uint16]uint16{cabi.OpTrylock: cabi.OpLock, cabi.OpTimedlock: 
 var objectKinds = map[uint16]uint16{cabi.OpLock: cabi.ObjMutex, cabi.OpRdlock: cabi.ObjRwlock, cabi.OpWrlock: cabi.ObjRwlock, cabi.OpSpinlock: cabi.ObjSpin,
 	cabi.OpSemwait: cabi.ObjSem, cabi.OpSempost: cabi.ObjSem}
 
-// strict issues an event of synchronisation as PathHome and PathThink have it; false: it is issued as always.
-func (e *emitter) strict(r *trace.Record, o *op, p pending, dur int64) bool {
-	switch e.opt.Path {
-	case PathFree:
-		return false
-	case PathStrict:
+// strict issues an event of synchronisation as all paths but PathFree have it; false: it is issued as always.
+func (e *emitter) strict(r *trace.Record, o *op, as *pending, dur int64) bool {
+	own := *as // where it is issued as always, nothing has been changed
+	p := &own
+	if e.opt.Path == PathStrict {
 		return e.checked(r, o, p, dur)
 	}
 	p.Flags, p.Site = 0, 0
@@ -132,17 +131,17 @@ func (e *emitter) strict(r *trace.Record, o *op, p pending, dur int64) bool {
 		return false
 	}
 	if think {
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: p.gap + dur, single: p.single})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: p.gap + dur, single: p.single})
 		return true
 	}
 	obj, reader := ordered(o.code, r)
 	if o.code == opCondwait {
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpUnlock, Obj: e.object(e.th.group, packed(uint64(r.F[1])), cabi.ObjMutex)}, gap: p.gap})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpUnlock, Obj: e.object(e.th.group, packed(uint64(r.F[1])), cabi.ObjMutex)}, gap: p.gap})
 		p.gap = 0
 	}
 	late := (o.code == opCondwait || o.code == cabi.OpTimedlock || o.code == cabi.OpSemtimed) && result(r) == -etimedout
 	if late && dur > sleepAdd {
-		e.put(pending{ProgOp: cabi.ProgOp{Code: cabi.OpSleep, A: dur - sleepAdd}, gap: p.gap})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpSleep, A: dur - sleepAdd}, gap: p.gap})
 		p.gap = 0
 	}
 	if obj.None() { // it took nothing
@@ -167,21 +166,21 @@ func (e *emitter) strict(r *trace.Record, o *op, p pending, dur int64) bool {
 	if kind, ok := objectKinds[code]; ok {
 		turn.Obj = e.object(e.th.group, obj, kind)
 		done.Obj = turn.Obj
-		e.put(pending{ProgOp: turn, gap: p.gap})
-		e.put(pending{ProgOp: cabi.ProgOp{Code: code, Obj: turn.Obj}, single: p.single, place: p.place})
+		e.put(&pending{ProgOp: turn, gap: p.gap})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: code, Obj: turn.Obj}, single: p.single, place: p.place})
 		if code == cabi.OpLock && o.code != opCondwait {
 			e.hold(code, turn.Obj, 0)
 		}
-		e.put(pending{ProgOp: done})
+		e.put(&pending{ProgOp: done})
 		return true
 	}
 	// Locks of files: an object of ours keeps their order.
 	turn.Obj = e.orderObject(k)
 	done.Obj = turn.Obj
-	e.put(pending{ProgOp: turn, gap: p.gap})
+	e.put(&pending{ProgOp: turn, gap: p.gap})
 	p.gap, p.Code = 0, code
 	e.fileLock(r, p, dur, true)
-	e.put(pending{ProgOp: done})
+	e.put(&pending{ProgOp: done})
 	return true
 }
 

@@ -8,10 +8,12 @@ import (
 // places keeps what is known of events. It is filled first, in any order, and then read, about in each thread's order: a map of
 // millions of places would be met at random.
 type places[T any] struct {
-	by map[uint32]*placed[T]
+	by   map[uint32]*placed[T]
+	last *placed[T] // that was asked for
 }
 
 type placed[T any] struct {
+	uid   uint32
 	list  []atPlace[T]
 	ready bool
 	next  int // where it was read last
@@ -23,13 +25,25 @@ type atPlace[T any] struct {
 }
 
 func (p *places[T]) of(uid uint32) *placed[T] {
-	l := p.by[uid]
+	l := p.known(uid)
 	if l == nil {
 		if p.by == nil {
 			p.by = map[uint32]*placed[T]{}
 		}
-		l = &placed[T]{}
+		l = &placed[T]{uid: uid}
 		p.by[uid] = l
+	}
+	return l
+}
+
+// known are the places of a thread; nil: there are none.
+func (p *places[T]) known(uid uint32) *placed[T] {
+	if p.last != nil && p.last.uid == uid {
+		return p.last
+	}
+	l := p.by[uid]
+	if l != nil {
+		p.last = l
 	}
 	return l
 }
@@ -48,7 +62,7 @@ func (p *places[T]) add(at place, v T) {
 
 // all are the values of a place, in the order in which they were added.
 func (p *places[T]) all(at place) []atPlace[T] {
-	l := p.by[at.uid]
+	l := p.known(at.uid)
 	if l == nil {
 		return nil
 	}

@@ -2,27 +2,30 @@ package demand
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"prophet/cabi"
 )
 
 // loop is what is waited for at one place of the program with one condition.
 type loop struct {
-	cond     *condition
-	m        *guarded
-	arrivals []*arrival // in the order in which they came,
-	byPass   []*arrival // and in which they passed
-	places   []uint64   // of the releases, sorted
-	all      []*arrival // by the widest notion
-	allPass  []*arrival
-	every    []uint64 // releases, by the widest notion
-	n        uint32   // its predicate
-	site     uint32   // of the wait
+	cond    *condition
+	m       *guarded
+	came    []uint32  // those of all that count, in the order in which they came,
+	pass    []uint32  // and in which they passed
+	places  []uint64  // of the releases, sorted
+	all     []arrival // by the widest notion, as they came
+	allCame []uint32
+	allPass []uint32
+	every   []uint64 // releases, by the widest notion
+	site    uint32   // of the wait
 }
 
 // of is the section of an arrival.
-func (p *loop) of(a *arrival) *section { return &p.m.sections[a.x] }
+func (p *loop) of(a *arrival) *section { return p.m.sections.at(int(a.x)) }
 
 // arrival is one thread's coming to a loop. There may be millions.
 type arrival struct {
@@ -43,7 +46,7 @@ type arrival struct {
 type loopKey struct{ before, after uint32 }
 
 type waitKey struct {
-	cond *condition
+	cond uint32 // its number, plus 1
 	site uint32
 }
 
@@ -59,9 +62,14 @@ func (c *compiler) learn() {
 	})
 	var open []*loop
 	for _, m := range all {
-		slices.SortFunc(m.sections, func(a, b section) int { return cmp.Compare(a.first, b.first) })
-		for _, p := range l.find(m) {
-			if !l.exact(p) {
+		m.order = inOrder(m.sections.n, func(i int) uint64 { return m.sections.at(i).first })
+		found := l.find(m)
+		explained := l.explain(found)
+		for i, p := range found {
+			if x := explained[i]; x != nil {
+				l.add(p, *x)
+				p.places, p.every, p.pass, p.allPass = nil, nil, nil, nil // there may be millions of each
+			} else {
 				open = append(open, p)
 			}
 		}
@@ -72,121 +80,171 @@ func (c *compiler) learn() {
 			l.table(p)
 		}
 	}
-	for _, cond := range l.conds {
+	for _, cond := range l.list {
 		for _, x := range cond.afters {
-			at := cond.releases[x.release].at()
+			at := cond.releases.at(x.release).at()
 			l.releases.add(x.unlock, lateRelease{cond.n, at})
 			l.told.add(at, true)
 		}
 	}
-	l.queues, l.under, l.conds, l.list, l.shapes, l.byShape, l.befores, l.here = nil, nil, nil, nil, nil, nil, nil, nil
+	l.queues, l.under, l.conds, l.list, l.shapes, l.uses, l.byShape, l.befores, l.here = nil, nil, nil, nil, nil, nil, nil, nil, nil
 	clear(l.recent[:])
 	clear(l.signalled[:])
 	clear(l.sites[:])
 }
 
+// shapeUse is what sections of a shape do at the loops of a mutex.
+type shapeUse struct {
+	of     *guarded
+	shape  uint32
+	last   uint32 // place of the last such section
+	count  int
+	waits  []waitUse
+	passes []passUse
+}
+
+// waitUse is a loop that is waited in, by the steps from one to another.
+type waitUse struct {
+	p        *loop
+	from, to int
+}
+
+// passUse is where somebody comes to a loop and goes on at once, after a step.
+type passUse struct {
+	p    *loop
+	step int
+}
+
+// use finds the loops that sections of a shape wait in; make is called for those that nobody has waited in before.
+func (l *loops) use(u *shapeUse, loop func(w waitKey) *loop) {
+	s := l.shapes[u.shape]
+	for i := 1; i < len(s); i++ {
+		if !s[i].wait {
+			continue
+		}
+		j := i
+		for j+1 < len(s) && s[j+1].wait && s[j+1].cond == s[i].cond {
+			j++
+		}
+		u.waits = append(u.waits, waitUse{loop(waitKey{s[i].cond, s[i].site}), i, j})
+		i = j
+	}
+}
+
 // find collects the loops of a mutex, and who came to each: those that waited, and those that did the same before and
 // after without having to wait.
 func (l *loops) find(m *guarded) []*loop {
-	known := map[loopKey]*loop{}
 	byWait := map[waitKey]*loop{}
 	var list []*loop
-	var room []arrival
-	arrive := func(p *loop, a arrival) {
-		if len(room) == 0 {
-			room = make([]arrival, 4096)
-		}
-		room[0] = a
-		p.all, room = append(p.all, &room[0]), room[1:]
+	var used []uint32
+	if l.uses == nil {
+		l.uses = make([]shapeUse, len(l.shapes))
 	}
-	var s []step
-	for n := range m.sections {
-		x := &m.sections[n]
-		if !slices.ContainsFunc(l.shapes[x.shape], func(s shapeStep) bool { return s.wait }) {
-			continue
+	for i, n := range m.order {
+		shape := m.sections.at(int(n)).shape
+		u := &l.uses[shape]
+		if u.of != m {
+			*u = shapeUse{of: m, shape: shape}
+			used = append(used, shape)
+			l.use(u, func(w waitKey) *loop {
+				p := byWait[w]
+				if p == nil {
+					p = &loop{cond: l.list[w.cond-1], m: m, site: w.site}
+					byWait[w] = p
+					list = append(list, p)
+				}
+				return p
+			})
 		}
-		s = l.steps(m, x, s)
-		for i := 1; i < len(s); i++ {
-			if !s[i].wait {
-				continue
-			}
-			j := i
-			for j+1 < len(s) && s[j+1].wait && s[j+1].cond == s[i].cond {
-				j++
-			}
-			w := waitKey{s[i].cond, s[i].site}
-			p := byWait[w]
-			if p == nil {
-				p = &loop{cond: w.cond, m: m, site: w.site}
-				byWait[w] = p
-				list = append(list, p)
-			}
-			after := uint32(0)
-			if j+1 < len(s) {
-				after = s[j+1].site
-			}
-			known[loopKey{s[i-1].site, after}] = p
-			arrive(p, arrival{x: uint32(n), at: s[i].n, events: int32(j - i + 1), came: s[i].seq, slept: s[j].seq, passed: s[j].back, late: s[j].late, ns: s[j].ns})
-			i = j
-		}
+		u.last = uint32(i)
+		u.count++
 	}
 	if len(list) == 0 {
 		return nil
 	}
-	// Where in sections of a shape somebody comes to a loop and goes on at once.
-	type hit struct {
-		step int
-		p    *loop
-	}
-	through := map[uint32][]hit{}
-	for n := range m.sections {
-		x := &m.sections[n]
-		hits, ok := through[x.shape]
-		if !ok {
-			of := l.shapes[x.shape]
-			for i := 0; i+1 < len(of); i++ {
-				if p := known[loopKey{of[i].site, of[i+1].site}]; p != nil && !of[i].wait && !of[i+1].wait {
-					hits = append(hits, hit{i, p})
-				}
+	slices.SortFunc(used, func(a, b uint32) int { return cmp.Compare(l.uses[a].last, l.uses[b].last) })
+	// What comes before a loop and after it, as the last one that waited has it.
+	known := map[loopKey]*loop{}
+	for _, shape := range used {
+		s := l.shapes[shape]
+		for _, w := range l.uses[shape].waits {
+			after := uint32(0)
+			if w.to+1 < len(s) {
+				after = s[w.to+1].site
 			}
-			through[x.shape] = hits
+			known[loopKey{s[w.from-1].site, after}] = w.p
 		}
-		if len(hits) == 0 {
+	}
+	room := map[*loop]int{}
+	for _, shape := range used {
+		s, u := l.shapes[shape], &l.uses[shape]
+		for _, w := range u.waits {
+			room[w.p] += u.count
+		}
+		for i := 0; i+1 < len(s); i++ {
+			if p := known[loopKey{s[i].site, s[i+1].site}]; p != nil && !s[i].wait && !s[i+1].wait {
+				u.passes = append(u.passes, passUse{p, i})
+				room[p] += u.count
+			}
+		}
+	}
+	for _, p := range list {
+		p.all = make([]arrival, 0, room[p])
+	}
+	var s []step
+	for _, n := range m.order {
+		x := m.sections.at(int(n))
+		u := &l.uses[x.shape]
+		if len(u.waits)+len(u.passes) == 0 {
+			continue
+		}
+		if len(u.waits) == 0 { // nothing moves its place
+			of := l.shapes[x.shape]
+			for _, h := range u.passes {
+				if x.unlock != 0 && of[h.step].after >= x.unlock {
+					break
+				}
+				h.p.all = append(h.p.all, arrival{x: n, at: x.lock + uint64(of[h.step+1].after), came: x.first, passed: x.first})
+			}
 			continue
 		}
 		s = l.steps(m, x, s)
+		for _, w := range u.waits {
+			first, last := &s[w.from], &s[w.to]
+			w.p.all = append(w.p.all, arrival{x: n, at: first.n, events: int32(w.to - w.from + 1), came: first.seq, slept: last.seq, passed: last.back, late: last.late, ns: last.ns})
+		}
 		end, unlocked := x.unlocked()
-		for _, h := range hits {
+		for _, h := range u.passes {
 			if unlocked && s[h.step].n >= end {
 				break
 			}
 			q := s[h.step+1].seq
-			arrive(h.p, arrival{x: uint32(n), at: s[h.step+1].n, came: q, passed: q})
+			h.p.all = append(h.p.all, arrival{x: n, at: s[h.step+1].n, came: q, passed: q})
 		}
 	}
 	for _, p := range list {
-		p.all = arrivalsBy(p.all, func(a *arrival) uint64 { return a.came })
-		p.allPass = arrivalsBy(p.all, func(a *arrival) uint64 { return a.passed })
+		p.allCame = inOrder(len(p.all), func(i int) uint64 { return p.all[i].came })
+		p.allPass = inOrder(len(p.all), func(i int) uint64 { return p.all[i].passed })
 	}
 	return list
 }
 
-// arrivalsBy are arrivals by a number of theirs, which is read once of each: they lie all over the memory.
-func arrivalsBy(list []*arrival, of func(*arrival) uint64) []*arrival {
-	type keyed struct {
-		key uint64
-		a   *arrival
+// arrivals are those that count, in the order in which they came.
+func (p *loop) arrivals(yield func(a *arrival) bool) {
+	for _, n := range p.came {
+		if !yield(&p.all[n]) {
+			return
+		}
 	}
-	all := make([]keyed, len(list))
-	for i, a := range list {
-		all[i] = keyed{of(a), a}
+}
+
+// passings are the same in the order in which they passed.
+func (p *loop) passings(yield func(a *arrival) bool) {
+	for _, n := range p.pass {
+		if !yield(&p.all[n]) {
+			return
+		}
 	}
-	slices.SortFunc(all, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
-	sorted := make([]*arrival, len(list))
-	for i, k := range all {
-		sorted[i] = k.a
-	}
-	return sorted
 }
 
 // Whose coming counts: who did the same as one that waited, here as there, may mean another thing, as call sites are those
@@ -200,25 +258,55 @@ const (
 	narrower // how many
 )
 
-// exact looks for a predicate that explains without an exception who had to wait at home and who had not.
-func (l *loops) exact(p *loop) bool {
-	p.arrivals, p.byPass = p.all, p.allPass
-	for _, r := range p.cond.releases {
-		p.every = append(p.every, r.pos)
+// explanation is a predicate that explains who had to wait at home.
+type explanation struct {
+	pred  cabi.ProgPred
+	order []uint32 // of a barrier, its sections
+	turns int64    // of a queue: how many turns there are, if it matters whose each is
+	ends  bool
+}
+
+// explain looks for predicates of loops that explain without an exception who had to wait at home and who had not; nil: there is none.
+func (l *loops) explain(list []*loop) []*explanation {
+	for _, p := range list {
+		if c := p.cond; len(c.order) != c.releases.n {
+			c.order = inOrder(c.releases.n, func(i int) uint64 { return c.releases.at(i).pos })
+		}
 	}
-	slices.Sort(p.every)
+	found := make([]*explanation, len(list))
+	var all sync.WaitGroup
+	var next atomic.Int64
+	for range min(len(list), runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
+				found[i] = l.exact(list[i])
+			}
+		})
+	}
+	all.Wait()
+	return found
+}
+
+// exact looks for a predicate of one loop. Others are looked at meanwhile.
+func (l *loops) exact(p *loop) *explanation {
+	p.came, p.pass = p.allCame, p.allPass
+	c := p.cond
+	p.every = make([]uint64, c.releases.n)
+	for i, n := range c.order {
+		p.every[i] = c.releases.at(int(n)).pos
+	}
 	p.places = p.every
 	if unit, order := l.barrier(p); unit > 0 {
-		l.add(p, cabi.ProgPred{Kind: cabi.PredBarrier, Unit: uint32(unit)}, order)
-		return true
+		return &explanation{pred: cabi.ProgPred{Kind: cabi.PredBarrier, Unit: uint32(unit)}, order: order}
 	}
-	return l.queue(p, 0)
+	return p.queue(0)
 }
 
 // near does with few exceptions.
 func (l *loops) near(p *loop) bool {
 	for let := 1; let <= 1+len(p.all)/50; let *= 2 {
-		if l.queue(p, let) {
+		if x := p.queue(let); x != nil {
+			l.add(p, *x)
 			return true
 		}
 	}
@@ -226,7 +314,7 @@ func (l *loops) near(p *loop) bool {
 }
 
 // queue tries each notion of who comes and who releases.
-func (l *loops) queue(p *loop, let int) bool {
+func (p *loop) queue(let int) *explanation {
 	for notion := range narrower {
 		p.narrow(notion)
 		p.rankAll()
@@ -234,39 +322,38 @@ func (l *loops) queue(p *loop, let int) bool {
 			if !p.choose(own) {
 				continue
 			}
-			if unit, start, ok := p.queue(let); ok {
-				l.queues = append(l.queues, p)
-				p.n = uint32(len(l.preds))
-				l.add(p, cabi.ProgPred{Kind: cabi.PredQueue, Unit: uint32(unit), Start: start, Own: own, Lone: p.of(p.arrivals[0]).thread}, nil)
-				return true
+			if unit, start, ok := p.units(let); ok {
+				x := &explanation{pred: cabi.ProgPred{Kind: cabi.PredQueue, Unit: uint32(unit), Start: start, Own: own, Lone: p.first().thread}}
+				// What is taken decides what is done with it: whoever takes the nth goes on as who took it at home.
+				x.turns, x.ends = p.turns()
+				return x
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // choose leaves out releases that do not count; it says no where that leaves nothing to go by.
 func (p *loop) choose(own uint32) bool {
 	p.places = p.every
-	if len(p.arrivals) == 0 {
+	if len(p.came) == 0 {
 		return false
 	}
 	switch own {
 	case cabi.OwnThread:
 		// What the only one to wait signals is for nobody here.
-		lone := p.of(p.arrivals[0]).thread
-		for _, a := range p.arrivals {
+		lone := p.first().thread
+		for a := range p.arrivals {
 			if p.of(a).thread != lone {
 				return false
 			}
 		}
-		p.places = nil
-		for _, r := range p.cond.releases {
-			if r.thread != lone {
+		p.places = make([]uint64, 0, p.cond.releases.n)
+		for _, n := range p.cond.order {
+			if r := p.cond.releases.at(int(n)); r.thread != lone {
 				p.places = append(p.places, r.pos)
 			}
 		}
-		slices.Sort(p.places)
 		return len(p.places) > 0
 	case cabi.OwnSection:
 		p.places = p.others(p.every)
@@ -281,12 +368,12 @@ func (p *loop) choose(own uint32) bool {
 func (l *loops) table(p *loop) {
 	p.narrow(waiters)
 	p.places = p.every
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		a.free = false
 	}
 	pred := cabi.ProgPred{Kind: cabi.PredRows, First: uint64(len(l.rows))}
 	if p.choose(cabi.OwnThread) {
-		pred.Own, pred.Lone = cabi.OwnThread, p.of(p.arrivals[0]).thread
+		pred.Own, pred.Lone = cabi.OwnThread, p.first().thread
 	} else {
 		p.places = p.every
 	}
@@ -296,7 +383,7 @@ func (l *loops) table(p *loop) {
 	}
 	pred.Rows = uint32(uint64(len(l.rows)) - pred.First)
 	l.c.info.Unlearnt++
-	l.add(p, pred, nil)
+	l.add(p, explanation{pred: pred})
 }
 
 // keyed tries whether the nth to come waits for what was taken from another queue as its nth: work that is handed out in
@@ -321,8 +408,8 @@ func (l *loops) keyed(p *loop) bool {
 				for k := range done {
 					most = max(most, k)
 				}
-				most = max(most, int64(len(p.arrivals))) + 2
-				l.add(p, cabi.ProgPred{Kind: cabi.PredKeyed, Unit: 1, Start: shift, First: uint64(l.keyCount), Rows: uint32(most)}, nil)
+				most = max(most, int64(len(p.came))) + 2
+				l.add(p, explanation{pred: cabi.ProgPred{Kind: cabi.PredKeyed, Unit: 1, Start: shift, First: uint64(l.keyCount), Rows: uint32(most)}})
 				l.keyCount += uint32(most)
 				for at, k := range keyOf {
 					l.keys.add(at, k)
@@ -337,7 +424,7 @@ func (l *loops) keyed(p *loop) bool {
 // keys finds for each thing that was taken from q when whoever took it released here.
 func (p *loop) keys(q *loop) (map[int64]uint64, map[place]int64) {
 	taken := map[uint32][]*arrival{}
-	for _, a := range q.arrivals {
+	for a := range q.arrivals {
 		if !a.late && !a.free {
 			x := q.of(a)
 			taken[x.stream] = append(taken[x.stream], a)
@@ -347,13 +434,14 @@ func (p *loop) keys(q *loop) (map[int64]uint64, map[place]int64) {
 		slices.SortFunc(list, func(a, b *arrival) int { return cmp.Compare(a.at, b.at) })
 	}
 	done, keyOf := map[int64]uint64{}, map[place]int64{}
-	for _, r := range p.cond.releases {
+	for i := range p.cond.releases.n {
+		r := p.cond.releases.at(i)
 		list := taken[r.uid]
-		i, _ := slices.BinarySearchFunc(list, r.n, func(a *arrival, n uint64) int { return cmp.Compare(a.at, n) })
-		if i > 0 {
-			k := int64(list[i-1].rank) - 1
-			done[k] = max(done[k], r.pos)
-			keyOf[r.at()] = k
+		k, _ := slices.BinarySearchFunc(list, r.n, func(a *arrival, n uint64) int { return cmp.Compare(a.at, n) })
+		if k > 0 {
+			key := int64(list[k-1].rank) - 1
+			done[key] = max(done[key], r.pos)
+			keyOf[r.at()] = key
 		}
 	}
 	return done, keyOf
@@ -362,16 +450,16 @@ func (p *loop) keys(q *loop) (map[int64]uint64, map[place]int64) {
 // ordered reports whether each arrival passed after the thing of its number was released, and waited before.
 func (p *loop) ordered(done map[int64]uint64, shift int64) bool {
 	bad, waits, n := 0, int32(0), int64(0)
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		a.free = false
 	}
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		if a.late {
 			continue
 		}
 		pos, ok := done[n+shift]
 		if !ok || pos > a.passed || a.events > 0 && pos < a.slept {
-			if bad++; bad > 1+len(p.arrivals)/50 {
+			if bad++; bad > 1+len(p.came)/50 {
 				return false
 			}
 			if !ok || pos > a.passed {
@@ -394,17 +482,20 @@ func b2u(b bool) uint32 {
 
 // narrow keeps the arrivals that count by a notion.
 func (p *loop) narrow(notion int) {
+	p.came, p.pass = p.allCame, p.allPass
+	if notion == anyone {
+		return
+	}
 	after, by := map[uint32]bool{}, map[uint32]bool{}
-	for _, a := range p.all {
-		if x := p.of(a); a.events > 0 {
+	for i := range p.all {
+		if a := &p.all[i]; a.events > 0 {
+			x := p.of(a)
 			after[x.before], by[x.thread] = true, true
 		}
 	}
-	keep := func(list []*arrival) []*arrival {
-		if notion == anyone {
-			return list
-		}
-		return slices.DeleteFunc(slices.Clone(list), func(a *arrival) bool {
+	keep := func(list []uint32) []uint32 {
+		return slices.DeleteFunc(slices.Clone(list), func(n uint32) bool {
+			a := &p.all[n]
 			switch x := p.of(a); notion {
 			case before:
 				return !after[x.before]
@@ -416,29 +507,32 @@ func (p *loop) narrow(notion int) {
 			return a.events == 0
 		})
 	}
-	p.arrivals, p.byPass = keep(p.all), keep(p.allPass)
+	p.came, p.pass = keep(p.allCame), keep(p.allPass)
 }
+
+// first is the section of the first one to come.
+func (p *loop) first() *section { return p.of(&p.all[p.came[0]]) }
 
 // others are the releases that did not come from a section that had come here itself: who takes something and says so
 // lets nobody pass.
 func (p *loop) others(places []uint64) []uint64 {
 	i := 0
 	return slices.DeleteFunc(slices.Clone(places), func(at uint64) bool {
-		for i < len(p.byPass) && p.byPass[i].passed < at {
+		for i < len(p.pass) && p.all[p.pass[i]].passed < at {
 			i++
 		}
-		return i < len(p.byPass) && p.byPass[i].passed == at
+		return i < len(p.pass) && p.all[p.pass[i]].passed == at
 	})
 }
 
 // add keeps a predicate, and where it is waited for.
-func (l *loops) add(p *loop, pred cabi.ProgPred, order []uint32) {
-	n := uint32(len(l.preds))
+func (l *loops) add(p *loop, x explanation) {
+	n, pred := uint32(len(l.preds)), x.pred
 	pred.Cond, pred.Mutex = p.cond.n, l.c.object(p.cond.group, p.m.obj, cabi.ObjMutex)
 	unit := int(pred.Unit)
 	var samples [2]int
-	for i, at := range order {
-		x := &p.m.sections[at]
+	for i, at := range x.order {
+		x := p.m.sections.at(int(at))
 		last := i%unit == unit-1
 		role := b2u(last)
 		unlock, ok := x.unlocked()
@@ -451,11 +545,12 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []uint32) {
 		}
 	}
 	if pred.Kind == cabi.PredQueue {
-		// What is taken decides what is done with it: whoever takes the nth goes on as who took it at home.
-		if n := p.turns(); n > 0 {
-			if p.ends() {
+		l.queues = append(l.queues, p)
+		if n := x.turns; n > 0 {
+			if x.ends {
 				pred.Kind = cabi.PredEnds
-				for _, r := range p.cond.releases {
+				for i := range p.cond.releases.n {
+					r := p.cond.releases.at(i)
 					if i, ok := slices.BinarySearch(p.places, r.pos); ok && int64(i)+pred.Start >= 0 && int64(i)+pred.Start < n {
 						l.order.add(r.at(), int64(i)+pred.Start)
 					}
@@ -468,7 +563,7 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []uint32) {
 	}
 	// How long others than those that waited in vain would have waited is not recorded: as long as those.
 	var lates []int64
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		if a.late {
 			lates = append(lates, a.ns)
 		}
@@ -479,13 +574,13 @@ func (l *loops) add(p *loop, pred cabi.ProgPred, order []uint32) {
 		limit = max(lates[len(lates)/2], 1)
 	}
 	count := map[uint32]int{}
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		count[p.of(a).stream]++
 	}
 	for uid, n := range count {
 		l.at.grow(uid, n)
 	}
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		at := place{p.of(a).stream, a.at}
 		if a.free {
 			l.skips.add(at, int(a.events))
@@ -515,24 +610,24 @@ func (p *loop) below(place uint64) int64 {
 
 // rankAll finds in which order the arrivals passed.
 func (p *loop) rankAll() {
-	var passed []uint64
-	for _, a := range p.byPass {
+	passed := make([]uint64, 0, len(p.pass))
+	for a := range p.passings {
 		if !a.late {
 			passed = append(passed, a.passed)
 			a.rank = uint32(len(passed))
 		}
 	}
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		if a.events > 0 {
 			a.before = uint32(upTo(passed, a.slept))
 		}
 	}
 }
 
-// queue tries the predicate that each release lets `unit` more pass, and `start` at the beginning.
-func (p *loop) queue(let int) (unit, start int64, ok bool) {
+// units tries the predicate that each release lets `unit` more pass, and `start` at the beginning.
+func (p *loop) units(let int) (unit, start int64, ok bool) {
 	passes := int64(0)
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		if !a.late {
 			passes++
 		}
@@ -557,7 +652,7 @@ func (p *loop) queue(let int) (unit, start int64, ok bool) {
 // then as could. A few that do not agree are let off: the last ones of a run often pass for another reason.
 func (p *loop) fit(k int64, let int) (start int64, ok bool) {
 	count, waits := map[int64]int{}, 0
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		if a.events > 0 {
 			count[int64(a.before)-k*p.below(a.slept)]++
 			waits++
@@ -573,11 +668,11 @@ func (p *loop) fit(k int64, let int) (start int64, ok bool) {
 		return 0, false
 	}
 	// In order of passing: each is let pass by the releases before it, or has to be let off.
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		a.free = false
 	}
 	passed, released, free := int64(0), 0, 0
-	for _, a := range p.byPass {
+	for a := range p.passings {
 		if a.late {
 			continue
 		}
@@ -597,52 +692,60 @@ func (p *loop) fit(k int64, let int) (start int64, ok bool) {
 }
 
 // turns numbers those that passed, from 1, and says how many there are; 0 where it does not matter who takes what: one thread
-// alone takes things of which each is as good as the other.
-func (p *loop) turns() int64 {
-	n, by := uint32(0), map[uint32]int{}
-	for _, a := range p.byPass {
+// alone takes things of which each is as good as the other. ends: see there.
+func (p *loop) turns() (count int64, ends bool) {
+	n, several := uint32(0), false
+	var one uint32
+	for a := range p.passings {
 		if !a.late && !a.free {
+			thread := p.of(a).thread
+			if n == 0 {
+				one = thread
+			}
+			several = several || thread != one
 			n++
 			a.turn = n
-			by[p.of(a).thread]++
 		}
 	}
-	if !p.ends() && (len(by) < 2 || p.each()) {
-		return 0
+	if ends = p.ends(); !ends && (!several || p.each()) {
+		return 0, false
 	}
-	return int64(n)
+	return int64(n), ends
 }
 
 // each reports whether all threads pass the same number of times, and not just once or twice: then a thread's own count says how
 // often, and not how much work there is for all.
 func (p *loop) each() bool {
-	by := map[uint32]int{}
-	for _, a := range p.arrivals {
+	var by []int
+	for a := range p.arrivals {
 		if !a.late {
-			by[p.of(a).thread]++
+			t := int(p.of(a).thread)
+			if t >= len(by) {
+				by = append(by, make([]int, t+1-len(by))...)
+			}
+			by[t]++
 		}
 	}
 	n := 0
 	for _, k := range by {
-		if k < 3 || n != 0 && k != n {
+		if k != 0 && (k < 3 || n != 0 && k != n) {
 			return false
 		}
-		n = k
+		n = max(n, k)
 	}
 	return true
 }
 
 // ends reports whether several threads release here, and each but once: as threads do that end, and are then joined.
 func (p *loop) ends() bool {
-	makers := map[uint32]int{}
-	for _, r := range p.cond.releases {
+	makers := map[uint32]bool{}
+	for i := range p.cond.releases.n {
+		r := p.cond.releases.at(i)
 		if _, ok := slices.BinarySearch(p.places, r.pos); ok {
-			makers[r.thread]++
-		}
-	}
-	for _, n := range makers {
-		if n > 1 {
-			return false
+			if makers[r.thread] {
+				return false
+			}
+			makers[r.thread] = true
 		}
 	}
 	return len(makers) > 1
@@ -652,7 +755,7 @@ func (p *loop) ends() bool {
 func (p *loop) needs() []uint64 {
 	var rows []uint64
 	most := int64(0)
-	for _, a := range p.arrivals {
+	for a := range p.arrivals {
 		if a.events > 0 && !a.late {
 			most = max(most, min(p.below(a.slept)+1, p.below(a.passed)))
 		}
@@ -663,25 +766,25 @@ func (p *loop) needs() []uint64 {
 
 // barrier tries whether of each `unit` threads that take the mutex at one place the last one releases the others.
 func (l *loops) barrier(p *loop) (unit int, order []uint32) {
-	if len(p.arrivals) < 2 || len(p.places) < 2 {
+	if len(p.came) < 2 || len(p.places) < 2 {
 		return 0, nil
 	}
-	sections := p.m.sections
-	site := p.of(p.arrivals[0]).site(l)
+	sections := &p.m.sections
+	site := p.first().site(l)
 	number := p.cond.number + 1
 	signals := func(of *section) bool {
 		return slices.ContainsFunc(l.shapes[of.shape], func(s shapeStep) bool { return s.cond == number && !s.wait })
 	}
-	waits := make([]bool, len(sections))
-	for _, a := range p.arrivals {
+	waits := make([]bool, sections.n)
+	for a := range p.arrivals {
 		waits[a.x] = true
 		if x := p.of(a); x.site(l) != site || len(l.shapes[x.shape]) < 2 || a.at != x.lock+uint64(l.shapes[x.shape][1].after) {
 			return 0, nil
 		}
 	}
 	releases, last := 0, []bool{}
-	for i := range sections {
-		x := &sections[i]
+	for _, i := range p.m.order {
+		x := sections.at(int(i))
 		if x.site(l) != site {
 			continue
 		}
@@ -692,7 +795,7 @@ func (l *loops) barrier(p *loop) (unit int, order []uint32) {
 		if s {
 			releases++
 		}
-		order, last = append(order, uint32(i)), append(last, s)
+		order, last = append(order, i), append(last, s)
 	}
 	if releases == 0 || len(order)%releases != 0 || releases != len(p.places) {
 		return 0, nil

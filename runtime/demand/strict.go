@@ -19,7 +19,7 @@ func (c *compiler) proven(r *trace.Record) int64 {
 }
 
 // checked issues an event of synchronisation as PathStrict has it; false: it is issued as always.
-func (e *emitter) checked(r *trace.Record, o *op, p pending, dur int64) bool {
+func (e *emitter) checked(r *trace.Record, o *op, p *pending, dur int64) bool {
 	held := e.proven(r) == 1
 	code := o.code
 	switch code {
@@ -68,7 +68,7 @@ func (e *emitter) checked(r *trace.Record, o *op, p pending, dur int64) bool {
 	case code == cabi.OpFlock || code == cabi.OpFcntlLock:
 		before.Obj = e.orderObject(e.orderKey(e.th.group, of))
 		after.Obj = before.Obj
-		e.put(pending{ProgOp: before, gap: p.gap})
+		e.put(&pending{ProgOp: before, gap: p.gap})
 		p.gap = 0
 		e.fileLock(r, p, dur, held)
 	default:
@@ -83,10 +83,10 @@ func (e *emitter) checked(r *trace.Record, o *op, p pending, dur int64) bool {
 		if code == cabi.OpTimedlock || code == cabi.OpSemtimed {
 			p.A = timeLimit(p.Want, dur)
 		}
-		e.put(pending{ProgOp: before, gap: p.gap})
+		e.put(&pending{ProgOp: before, gap: p.gap})
 		p.gap = 0
 		if code == cabi.OpSempost && !held { // who is let go may be in the order at once
-			e.put(pending{ProgOp: after})
+			e.put(&pending{ProgOp: after})
 			e.put(p)
 			return true
 		}
@@ -96,16 +96,16 @@ func (e *emitter) checked(r *trace.Record, o *op, p pending, dur int64) bool {
 		}
 	}
 	if !obj.None() {
-		e.put(pending{ProgOp: after})
+		e.put(&pending{ProgOp: after})
 	}
 	return true
 }
 
 // condwait issues a wait as the program made it: in its turn where that is proven, otherwise when it is woken.
-func (e *emitter) condwait(r *trace.Record, p pending, held, late bool, turn, dur int64) {
+func (e *emitter) condwait(r *trace.Record, p *pending, held, late bool, turn, dur int64) {
 	p.Code, p.Obj, p.Flags = cabi.OpCondwait, e.object(e.th.group, r.Obj, cabi.ObjCond), 0
 	p.A = int64(e.object(e.th.group, packed(uint64(r.F[1])), cabi.ObjMutex))
-	p.wait = &MapWait{Unit: p.upto - 1, Skip: 1}
+	p.wait, p.skip, p.since = true, 1, p.upto-1
 	more := cabi.ProgOp{Code: cabi.OpMore, A: turn}
 	if late {
 		more.B = max(dur-sleepAdd, 0)
@@ -117,7 +117,7 @@ func (e *emitter) condwait(r *trace.Record, p pending, held, late bool, turn, du
 		}
 	}
 	e.put(p)
-	e.put(pending{ProgOp: more})
+	e.put(&pending{ProgOp: more})
 }
 
 // orderObject is an object of ours that keeps the order of something that is no lock of the engine's.
@@ -132,7 +132,7 @@ func (e *emitter) orderObject(k objKey) uint32 {
 }
 
 // fileLock issues a lock of a file, in its turn as one that waits.
-func (e *emitter) fileLock(r *trace.Record, p pending, dur int64, turned bool) {
+func (e *emitter) fileLock(r *trace.Record, p *pending, dur int64, turned bool) {
 	if p.Code == cabi.OpFlock {
 		p.Obj, p.A = e.lockFd(r), r.F[0]
 		if turned {

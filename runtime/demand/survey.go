@@ -141,7 +141,7 @@ func (c *compiler) fdOf(r *trace.Record) int64 {
 	if r.Obj.None() {
 		return -1
 	}
-	return int64(int32(c.kinds[r.Obj].at))
+	return int64(int32(c.kind(r.Obj).at))
 }
 
 func (s *surveyor) record(th *thread, r *trace.Record) {
@@ -295,13 +295,12 @@ func (s *surveyor) event(th *thread, at *threadAt, r *trace.Record) {
 		return
 	}
 	fds := th.group.fds
-	fd := s.fdOf(r)
 	if o.named > 0 {
 		s.named(at, fds, o, r)
 	}
 	var of *openFile
 	if r.Row.Obj == "fd" {
-		of = fds.fd[fd]
+		of = fds.fd[s.fdOf(r)]
 	}
 	switch o.code {
 	case cabi.OpRead, cabi.OpPread, cabi.OpWrite, cabi.OpPwrite:

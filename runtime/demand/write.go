@@ -1,7 +1,6 @@
 package demand
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -50,11 +49,9 @@ func (w *ways) add(site uint32, result int64, thread uint32, at, hash uint64) {
 
 // opWriter writes operations one after the other.
 type opWriter struct {
-	f     *os.File
-	b     *bufio.Writer
+	b     *behind
 	n     uint64
 	base  int64
-	buf   [opSize]byte
 	hash  uint64 // of the last choices of the thread
 	fixes []fix
 	units *mapWriter // nil: nobody asked for it
@@ -65,16 +62,16 @@ type fix struct {
 	b  int64
 }
 
-const opSize = 40
+const opSize, rowSize = 40, 8
 
 func (w *opWriter) put(o cabi.ProgOp) error {
-	putOp(w.buf[:], &o)
-	w.n++
-	if err := w.units.put(o.Code); err != nil {
+	b, err := w.b.room(opSize)
+	if err != nil {
 		return err
 	}
-	_, err := w.b.Write(w.buf[:])
-	return err
+	putOp(b, &o)
+	w.n++
+	return w.units.put(o.Code)
 }
 
 // patchB sets B of an operation that has been written.
@@ -103,13 +100,14 @@ func Trail(hash uint64, site uint32, result int64) uint64 {
 
 // write makes the file: the head's room, the operations, then the tables.
 func (c *compiler) write(f *os.File) error {
-	w := &opWriter{f: f, b: bufio.NewWriterSize(f, 1<<20)}
+	w := &opWriter{b: newBehind(f)}
+	defer w.b.end()
 	if c.opt.Map != "" {
 		var err error
 		if w.units, err = newMapWriter(c.opt.Map); err != nil {
 			return err
 		}
-		defer w.units.f.Close()
+		defer w.units.close()
 	}
 	head := cabi.Prog{Magic: cabi.ProgMagic, Version: cabi.ProgVersion}
 	headSize := binary.Size(head)
@@ -123,6 +121,7 @@ func (c *compiler) write(f *os.File) error {
 	var home *atWriter
 	if c.opt.Home != nil {
 		home = newAtWriter(c)
+		defer home.b.end()
 	}
 	for _, th := range c.threads {
 		e := &emitter{compiler: c, th: th, out: w, queue: c.queues[th.n], home: home}
@@ -216,7 +215,7 @@ func (c *compiler) write(f *os.File) error {
 		at *uint64
 		v  any
 	}{{&head.ThreadsAt, threads}, {&head.ProcsAt, procs}, {&head.ObjectsAt, c.objs}, {&head.PredsAt, c.loops.preds}, {&head.FilesAt, list},
-		{&head.BodiesAt, bodies}, {&head.JumpsAt, c.ways.jumps}, {&head.RowsAt, c.loops.rows}} {
+		{&head.BodiesAt, bodies}, {&head.JumpsAt, c.ways.jumps}, {&head.RowsAt, []cabi.ProgRow{}}} {
 		if pad := -at & 7; pad != 0 {
 			at += pad
 			if _, err := w.b.Write(make([]byte, pad)); err != nil {
@@ -227,8 +226,16 @@ func (c *compiler) write(f *os.File) error {
 			return err
 		}
 	}
-	head.Size = at
-	if err := w.b.Flush(); err != nil {
+	// There may be millions of these, which nobody else's encoding is made for.
+	for _, r := range c.loops.rows {
+		b, err := w.b.room(rowSize)
+		if err != nil {
+			return err
+		}
+		binary.LittleEndian.PutUint64(b, r.Value)
+	}
+	head.Size = at + uint64(len(c.loops.rows))*rowSize
+	if err := w.b.end(); err != nil {
 		return err
 	}
 	for _, x := range w.fixes {
