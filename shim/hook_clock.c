@@ -78,6 +78,8 @@ EXPORT int clock_gettime(clockid_t clk, struct timespec *ts)
 		ns = (u64)ts->tv_sec * 1000000000u + (u64)ts->tv_nsec;
 		if (likely(ticked(t, key_sc(CALLER(), CALL_clock_gettime), ns, (u64)(u32)clk, now)))
 			return 0;
+		if (likely(shim_numbers(t, 0, key_sc(CALLER(), CALL_clock_gettime), 0, ns, (u64)(u32)clk, 0, now, now)))
+			return 0;
 	}
 	common(t, CALL_clock_gettime, CALLER(), shim_ret_errno(r), ns, (u64)(u32)clk, now);
 	return r;
@@ -126,6 +128,8 @@ static inline __attribute__((always_inline)) int of_day(of_day_fn real, u32 call
 		if (tv)
 			us = (u64)tv->tv_sec * 1000000u + (u64)tv->tv_usec;
 		if (likely(ticked(t, key_sc(pc, call), us, 0, now)))
+			return 0;
+		if (likely(shim_numbers(t, 0, key_sc(pc, call), 0, us, 0, 0, now, now)))
 			return 0;
 	}
 	common(t, call, pc, shim_ret_errno(r), us, 0, now);

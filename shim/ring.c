@@ -174,7 +174,6 @@ static NOINLINE void commit(struct ev *e)
 {
 	struct thr *t = e->t;
 	u64 sc = key_sc(e->pc, e->call);
-	struct key *k = &t->keys[key_slot(e->obj, sc)];
 	if (unlikely(t->re != 0)) {
 		if (likely(!shim_re_detached()) && likely(shim_re_commit(e)))
 			return;
@@ -186,7 +185,7 @@ static NOINLINE void commit(struct ev *e)
 	if (unlikely(e->held))
 		shim_serial_next(e);
 	for (;;) {
-		struct key was;
+		struct key was, *k;
 		const struct part *path = 0;
 		u64 pos, g, last, begin = e->begin, end = e->end, named = 0;
 		u32 num, mask = 0, more;
@@ -207,7 +206,7 @@ static NOINLINE void commit(struct ev *e)
 			p = put_v(p, PROPHET_TagToken);
 			p = put_v(p, e->token);
 		}
-		known = k->idx == (e->obj ^ g) && k->sc == sc;
+		k = key_find(t, g, e->obj, sc, &known);
 		if (likely(known)) {
 			was.seq = k->seq;
 			was.f1 = k->f1;
@@ -222,7 +221,7 @@ static NOINLINE void commit(struct ev *e)
 			named = shim_module_pc((u64)e->pc);
 			was.seq = was.f1 = was.f2 = was.f3 = 0;
 			was.ret = 0;
-			num = k->chunk == (u32)g ? k->num : t->nkeys; /* the place is this chunk's already; genx is odd */
+			num = k->chunk == (u32)g ? k->num : t->nkeys; /* the place is this chunk's already */
 			p = put_v(p, PROPHET_TagKey);
 			p = put_v(p, num);
 			p = put_v(p, e->call);
@@ -361,18 +360,20 @@ void shim_commit(struct ev *e)
 /* An event of numbers alone whose key is known. 0: nothing is written, shim_commit does it. */
 int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end)
 {
-	struct key *k = &t->keys[key_slot(obj, sc)];
+	struct key *k;
 	struct slot *s = t->slot;
 	u64 pos = s->pos, dt, dur = end - begin, v;
 	u8 *p = t->ring + (u32)pos;
 	u32 n, mask = 0;
+	int known;
 	barrier();
 	dt = begin - t->last;
-	if (unlikely(k->idx != (obj ^ t->genx) || k->sc != sc || k->num >= 128 - PROPHET_FirstKey))
-		return 0;
 	if (unlikely(dt > shim_gap || dur > shim_gap || (u32)pos > t->limit || end >= t->stack_at))
 		return 0;
-	*p = (u8)((PROPHET_FirstKey + k->num) << 1 | 1);
+	k = key_find(t, t->genx, obj, sc, &known);
+	if (unlikely(!known))
+		return 0;
+	p = put_v(p, PROPHET_FirstKey + k->num);
 	if (ret != k->ret)
 		mask |= PROPHET_MaskRet;
 	if (f1 != k->f1)
@@ -386,8 +387,8 @@ int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3
 	v = dt << 1 | (mask != 0);
 	n = ((64 - (u32)__builtin_clzll(v | 1)) * 9 + 63) >> 6;
 	v = v << n | 1ull << (n - 1);
-	__builtin_memcpy(p + 1, &v, 8);
-	p += 1 + n;
+	__builtin_memcpy(p, &v, 8);
+	p += n;
 	if (mask) {
 		*p++ = (u8)mask;
 		if (dur)

@@ -191,6 +191,28 @@ static inline u32 key_slot(u64 obj, u64 sc)
 }
 _Static_assert(PROPHET_KeySlots == 512, "key_slot gives 9 bits");
 
+/* A key whose place is another's lies in one of the three beside it: a server with a hundred connections has two keys for
+ * each, and with one place only, every sixth event would have to define its key anew. The paths that are printed into
+ * wrappers look at the first place alone. */
+#define KEY_WAYS 4
+
+/* The key, or the place where it is to be defined: one that this chunk has not used, else the first. */
+static inline struct key *key_find(struct thr *t, u64 g, u64 obj, u64 sc, int *known)
+{
+	u32 at = key_slot(obj, sc), i;
+	struct key *free = 0;
+	*known = 1;
+	for (i = 0; i < KEY_WAYS; i++) {
+		struct key *k = &t->keys[at ^ i];
+		if (likely(k->idx == (obj ^ g) && k->sc == sc))
+			return k;
+		if (!free && (k->chunk != (u32)g || !k->idx)) /* genx is odd */
+			free = k;
+	}
+	*known = 0;
+	return free ? free : &t->keys[at];
+}
+
 /* The place that a key predicts: the one after its last, none before its first. */
 static inline u64 key_next(u64 seq)
 {
