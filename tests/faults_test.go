@@ -459,3 +459,20 @@ func TestFaultKilledYoung(t *testing.T) {
 		Same(t, Cmd{Argv: []string{bin, strconv.Itoa(alive * 1500)}})
 	}
 }
+
+// A process that is number 1 of its own namespace, and ended unseen, is not taken for the number 1 that everybody sees: the
+// trace has ended, too, and has what it did.
+func TestFaultEndedInside(t *testing.T) {
+	t.Parallel()
+	needRoot(t, "a pid namespace")
+	_, r := Same(t, Cmd{Argv: []string{prog(t, "inner")}})
+	if r.Stdout != "one\ntwo\n7\n" {
+		t.Fatalf("it wrote %q", r.Stdout)
+	}
+	if f := undamaged(t, r.Trace); f.Calls["write"] < 2 {
+		t.Errorf("%d writes are in the trace", f.Calls["write"])
+	}
+	if _, err := os.Stat(filepath.Join(r.Trace, "control")); !os.IsNotExist(err) {
+		t.Errorf("the trace is held to be live: %v", err)
+	}
+}

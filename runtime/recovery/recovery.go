@@ -136,13 +136,14 @@ func slots(c *shm.Control) (dead, live []int) {
 			continue
 		}
 		var seen uint64
+		var ns uint32
 		if err == nil && i < r.Len() {
 			if h := r.Head(i); h.Owner == pid {
-				seen = h.Start
+				seen, ns = h.Start, h.NS
 			}
 		}
-		if w.Alive(pid, seen) {
-			live = append(live, int(pid))
+		if here, ok := w.Alive(pid, ns, seen); ok {
+			live = append(live, here)
 		} else {
 			dead = append(dead, i)
 		}

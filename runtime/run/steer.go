@@ -147,7 +147,8 @@ func (w *Watcher) Look() (*Status, error) {
 		if h.State == cabi.SlotFree || h.UID == 0 || h.Owner != pid {
 			continue
 		}
-		t := ThreadStatus{PID: pid, TID: h.TID, UID: h.UID, Dead: !alive.Alive(pid, h.Start)}
+		_, lives := alive.Alive(pid, h.NS, h.Start)
+		t := ThreadStatus{PID: pid, TID: h.TID, UID: h.UID, Dead: !lives}
 		if h.Call != 0 && h.Begin != 0 && h.Begin <= now.Ticks {
 			t.Call, t.SinceNS = trace.CallName(uint64(h.Call)), clock.NS(now.Ticks-h.Begin)
 		}

@@ -81,21 +81,62 @@ func otherThreads(pid uint32) bool {
 // Watch remembers who is alive, so that a run with many threads asks once a process. Not for long use: answers go stale.
 type Watch struct {
 	mu   sync.Mutex
-	seen map[[2]uint64]bool
+	seen map[[3]uint64]int
+	own  uint32
+	far  map[[2]uint32]int // processes of other pid namespaces, by namespace (0: it does not tell) and number there: their pids here
 }
 
-// Alive is Alive, remembered.
-func (w *Watch) Alive(pid uint32, seen uint64) bool {
-	k := [2]uint64{uint64(pid), seen}
+// Alive is Alive for a process whose pid is a number in the pid namespace ns (0: not known), remembered. It says which pid
+// that process has here. Namespaces that are not below ours have no processes here: theirs count as gone.
+func (w *Watch) Alive(pid, ns uint32, seen uint64) (here int, ok bool) {
+	k := [3]uint64{uint64(pid), uint64(ns), seen}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen == nil {
-		w.seen = map[[2]uint64]bool{}
+		w.seen = map[[3]uint64]int{}
+		w.own = PIDNamespace()
 	}
-	v, ok := w.seen[k]
+	here, ok = w.seen[k]
 	if !ok {
-		v = Alive(pid, seen)
-		w.seen[k] = v
+		here = int(pid)
+		if ns != 0 && w.own != 0 && ns != w.own {
+			here = w.below(pid, ns)
+		}
+		if !Alive(uint32(here), seen) {
+			here = 0
+		}
+		w.seen[k] = here
 	}
-	return v
+	return here, here != 0
+}
+
+// below is the pid here of a process of a namespace below ours, 0 when there is none.
+func (w *Watch) below(pid, ns uint32) int {
+	if w.far == nil {
+		w.far = map[[2]uint32]int{}
+		list, _ := os.ReadDir("/proc")
+		for _, e := range list {
+			here, err := strconv.Atoi(e.Name())
+			if err != nil {
+				continue
+			}
+			num := numbersOf("/proc/" + e.Name() + "/status")
+			if len(num) < 2 {
+				continue
+			}
+			there, err := strconv.ParseUint(num[len(num)-1], 10, 32)
+			if err != nil {
+				continue
+			}
+			var st unix.Stat_t
+			if unix.Stat("/proc/"+e.Name()+"/ns/pid", &st) != nil { // another user's
+				st.Ino = 0
+			}
+			w.far[[2]uint32{uint32(st.Ino), uint32(there)}] = here
+		}
+	}
+	if here := w.far[[2]uint32{ns, pid}]; here != 0 {
+		return here
+	}
+	return w.far[[2]uint32{0, pid}]
 }

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +70,36 @@ func TestAlive(t *testing.T) {
 	c.Wait()
 	if Alive(pid, 0) || Alive(0, 0) || Alive(1<<31, 0) {
 		t.Error("the dead live")
+	}
+}
+
+// A pid is a number in a namespace: process 1 of one is not ours.
+func TestAliveBelow(t *testing.T) {
+	c := exec.Command("sleep", "60")
+	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(fmt.Sprintf("/proc/%d/ns/pid", c.Process.Pid), &st); err != nil {
+		t.Fatal(err)
+	}
+	ns := uint32(st.Ino)
+	var w Watch
+	if here, ok := w.Alive(1, ns, 0); !ok || here != c.Process.Pid {
+		t.Errorf("process 1 of a namespace is %d here, %v; want %d", here, ok, c.Process.Pid)
+	}
+	if here, ok := w.Alive(uint32(os.Getpid()), PIDNamespace(), 0); !ok || here != os.Getpid() {
+		t.Errorf("this process is %d here, %v", here, ok)
+	}
+	if here, ok := w.Alive(uint32(os.Getpid()), ns, 0); ok {
+		t.Errorf("our number in another namespace is %d", here)
+	}
+	c.Process.Kill()
+	c.Wait()
+	w = Watch{}
+	if here, ok := w.Alive(1, ns, 0); ok {
+		t.Errorf("process 1 of a namespace that has ended is %d", here)
 	}
 }
 
