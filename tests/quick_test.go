@@ -2,7 +2,11 @@ package tests
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
+
+	"prophet/cabi"
+	"prophet/runtime/trace"
 )
 
 // The quick path of mutexes once took keys of two bytes for keys of one: redis under jemalloc, whose chunks had more than
@@ -13,6 +17,30 @@ func TestManyKeys(t *testing.T) {
 	f := sound(t, r.Trace)
 	if got := fmt.Sprintf("%d events\n", f.Calls["pthread_mutex_lock"]+f.Calls["pthread_mutex_unlock"]); got != r.Stdout {
 		t.Errorf("the trace has %sof a program that made %s", got, r.Stdout)
+	}
+}
+
+// A key keeps its place while others are used: with one place for each, redis defined a key anew at every sixth event.
+func TestKeysKeepTheirPlaces(t *testing.T) {
+	t.Parallel()
+	_, r := Same(t, Cmd{Argv: []string{prog(t, "fdkeys")}})
+	f := sound(t, r.Trace)
+	var keys, events atomic.Int64
+	if _, err := f.Trace.Walk(1, func(*trace.Thread) trace.Visit {
+		return func(r *trace.Record) error {
+			switch r.Tag {
+			case cabi.TagKey:
+				keys.Add(1)
+			case trace.TagEvent:
+				events.Add(1)
+			}
+			return nil
+		}
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if events.Load() < 12000 || keys.Load() > events.Load()/10 {
+		t.Errorf("%d keys were defined for %d events", keys.Load(), events.Load())
 	}
 }
 

@@ -59,8 +59,13 @@ static void *cancels_itself(void *p)
 	return p;
 }
 
+static pthread_mutex_t awake = PTHREAD_MUTEX_INITIALIZER;
+
+/* Until it may be joined; a nap alone was over too soon where the machine had others to run. */
 static void *naps(void *p)
 {
+	pthread_mutex_lock(&awake);
+	pthread_mutex_unlock(&awake);
 	usleep(30000);
 	return p;
 }
@@ -109,12 +114,14 @@ int main(void)
 	pthread_create(&t, 0, nested, (void *)1);
 	pthread_join(t, &r);
 	printf("nested %ld\n", (long)r);
+	pthread_mutex_lock(&awake);
 	pthread_create(&t, 0, naps, (void *)7);
 	printf("try %d\n", pthread_tryjoin_np(t, &r) == EBUSY);
 	ts = soon(CLOCK_REALTIME, 1);
 	printf("timed %d\n", pthread_timedjoin_np(t, &r, &ts) == ETIMEDOUT);
 	ts = soon(CLOCK_MONOTONIC, 1);
 	printf("clock %d\n", pthread_clockjoin_np(t, &r, CLOCK_MONOTONIC, &ts) == ETIMEDOUT);
+	pthread_mutex_unlock(&awake);
 	ts = soon(CLOCK_REALTIME, 5000);
 	printf("timed %d", pthread_timedjoin_np(t, &r, &ts));
 	printf(" %ld\n", (long)r);
