@@ -394,12 +394,12 @@ void shim_run_left(void)
 {
 	char path[300];
 	u64 mask;
-	u32 i, *own = owners(), end = shim_ctl.slotsend, last = shim_run.pid;
+	u32 i, *own = owners(), end = shim_ctl.slotsend, last = 0;
 	if (rings.fd < 0)
 		return;
 	if (__atomic_load_n(&shim_ctl.live, __ATOMIC_ACQUIRE)) {
 		for (i = 0; i < end && i < PROPHET_SlotsMax; i++)
-			if (own[i] && own[i] != last && sys(SYS_kill, last = own[i], 0) != -ESRCH)
+			if (own[i] && own[i] != shim_run.pid && own[i] != last && sys(SYS_kill, last = own[i], 0) != -ESRCH)
 				return;
 		shim_lock(&shim_wiped->threads);
 		slots_reap(); /* of those that were killed */

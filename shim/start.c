@@ -366,7 +366,7 @@ static u32 fs_of(const char *dir)
 static int control_make(const char *path, u32 fs)
 {
 	struct iovec twice[2] = {{&shim_ctl, 4096}, {&shim_ctl, 4096}};
-	u64 len = CONTROL_FIRST;
+	u64 len = CONTROL_FIRST, tag = shim_ctl.tag;
 	u32 rooms = 0;
 	long r, fd = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -378,7 +378,8 @@ static int control_make(const char *path, u32 fs)
 		len = PROPHET_ControlSize;
 		rooms = PROPHET_RoomOwners | PROPHET_RoomKnown;
 	}
-	/* The same page twice: each that is read costs its first touch. */
+	/* The same page twice, as each that is read costs its first touch; so there must be nothing in it. */
+	shim_ctl.tag = 0;
 	r = len == 2 * 4096 ? sys(SYS_writev, fd, twice, 2) : sys(SYS_write, fd, &shim_ctl, len);
 	if (r > 0)
 		shim_run.own_bytes += (u64)r;
@@ -388,6 +389,7 @@ static int control_make(const char *path, u32 fs)
 	if (r == 0)
 		r = shim_control_map((int)fd);
 	sys(SYS_close, fd);
+	shim_ctl.tag = tag;
 	if (r == 0)
 		shim_ctl.rooms = rooms;
 	if (r)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"prophet/cabi"
+	"prophet/runtime/recovery"
 	"prophet/runtime/trace"
 )
 
@@ -448,6 +449,16 @@ func TestFaultSignals(t *testing.T) {
 			t.Errorf("the program was to be ended by %v: %s", sig, b.Status)
 		}
 		undamaged(t, r.Trace)
+	}
+}
+
+// TestFaultKilledBetween: whoever ends last saves what killed processes left, wherever in the table that is; it took
+// itself for another that lives where its slots lay on both sides of theirs.
+func TestFaultKilledBetween(t *testing.T) {
+	_, rec := Same(t, Cmd{Argv: []string{compile(t, filepath.Join(top, "tests", "progs", "killbetween.c"))}})
+	rep, err := recovery.Recover(rec.Trace, recovery.Options{})
+	if err != nil || rep.Tails != 0 {
+		t.Errorf("%d tails were left, %v", rep.Tails, err)
 	}
 }
 
