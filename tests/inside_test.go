@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"prophet/runtime/inside"
 	"prophet/runtime/shm"
 )
@@ -326,6 +328,31 @@ func TestInsideRefused(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + "/out"); err != nil {
 		t.Error("--writes real did not write")
+	}
+	nothingLeft(t)
+}
+
+// A mount whose server is gone is left out, wherever it lies.
+func TestInsideDeadMount(t *testing.T) {
+	needRoot(t, "mounts a file system")
+	dir, bin := room(t, users[0])
+	sh(t, users[0], dir, "echo one >a", "LD_PRELOAD="+bin+"/libprophet.so", "PROPHET_TRACE="+dir+"/../run.prophet")
+	dead := filepath.Join(t.TempDir(), "dead")
+	if err := os.Mkdir(dead, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = unix.Mount("prophet-test", dead, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd))
+	unix.Close(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(dead, unix.MNT_DETACH)
+	if out, errs, status := sh(t, users[0], dir, bin+"/replayd inside ../run.prophet -- echo here"); status != 0 || out != "here\n" || !strings.Contains(errs, dead+" does not answer") {
+		t.Errorf("status %d: %s%s", status, out, errs)
 	}
 	nothingLeft(t)
 }

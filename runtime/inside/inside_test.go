@@ -257,8 +257,9 @@ func TestArrange(t *testing.T) {
 27 30 8:3 / /mnt/cd ro - iso9660 /dev/sr0 ro
 28 30 8:4 / /etc/hosts rw - ext4 /dev/vda rw
 29 21 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup rw
+31 30 0:40 / /gone rw - fuse.far far rw
 `
-	mounts, err := ParseMounts(strings.NewReader(info), func(p string) bool { return p == "/etc/hosts" })
+	mounts, err := ParseMounts(strings.NewReader(info), func(p string) (bool, bool) { return p == "/etc/hosts", p != "/gone" })
 	if err != nil || len(mounts) != 11 {
 		t.Fatal(mounts, err)
 	}

@@ -251,8 +251,9 @@ func (a *arranger) memory() {
 	a.overlay("/dev/shm", !a.Disk)
 }
 
-// ParseMounts reads mountinfo. isFile tells whether a mount point is not a directory.
-func ParseMounts(r io.Reader, isFile func(string) bool) ([]Mount, error) {
+// ParseMounts reads mountinfo. isFile tells whether a mount point is not a directory, and whether it answers at all: one that
+// does not is left out.
+func ParseMounts(r io.Reader, isFile func(string) (file, answers bool)) ([]Mount, error) {
 	var all []Mount
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<20)
@@ -270,8 +271,13 @@ func ParseMounts(r io.Reader, isFile func(string) bool) ([]Mount, error) {
 		if m.FS == "proc" && m.Point != "/proc" {
 			m.ReadOnly = true
 		}
-		m.File = m.Point != "/" && isFile(m.Point)
-		all = append(all, m)
+		answers := true
+		if m.Point != "/" {
+			m.File, answers = isFile(m.Point)
+		}
+		if answers {
+			all = append(all, m)
+		}
 	}
 	return all, s.Err()
 }

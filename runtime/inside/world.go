@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -170,10 +171,11 @@ func (w *World) attempt(i int, y way, user, plain bool) error {
 	}
 	w.Notes = nil
 	if !real {
-		mounts, err := mounted()
+		mounts, notes, err := mounted()
 		if err != nil {
 			return err
 		}
+		w.Notes = append(w.Notes, notes...)
 		o.Work = append(o.Work, usual(w.spec.Dir)...)
 		var large []string
 		if p := w.spec.Plan; p != nil {
@@ -474,16 +476,35 @@ func initial() bool {
 	return err == nil && len(f) == 3 && f[0] == "0" && f[1] == "0" && f[2] == "4294967295"
 }
 
-func mounted() ([]Mount, error) {
+// patience is how long a mount may take to say what it is: the server of one, in user space or on the net, may be gone.
+const patience = 3 * time.Second
+
+// mounted is what is mounted where, and notes on what does not answer.
+func mounted() (all []Mount, notes []string, err error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
-	return ParseMounts(f, func(p string) bool {
-		st, err := os.Stat(p)
-		return err == nil && !st.IsDir()
+	all, err = ParseMounts(f, func(p string) (file, answers bool) {
+		type answer struct{ file, dead bool }
+		c := make(chan answer, 1)
+		go func() {
+			st, err := os.Stat(p)
+			dead := errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ESTALE) || errors.Is(err, unix.EIO)
+			c <- answer{err == nil && !st.IsDir(), dead}
+		}()
+		select {
+		case a := <-c:
+			if !a.dead {
+				return a.file, true
+			}
+		case <-time.After(patience):
+		}
+		notes = append(notes, p+" does not answer and is not there inside")
+		return false, false
 	})
+	return all, notes, err
 }
 
 func list(dir string) ([]Entry, error) {
