@@ -436,6 +436,7 @@ const (
 	ReplayRealtime = 1 // sleeps take their time
 	ReplayWrites   = 2 // files are really written
 	ReplayLearn    = 4 // who differs stands until the harness is off, and then goes on as it came
+	ReplayKilled   = 8 // a signal ended the recorded run: its first process never came to the end of its own
 )
 
 // VClock is a clock of virtual time: what programs are told is the kernel's clock - Offset. Offset changes only while

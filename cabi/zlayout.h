@@ -92,6 +92,7 @@
 #define PROPHET_ReplayRealtime 1
 #define PROPHET_ReplayWrites 2
 #define PROPHET_ReplayLearn 4
+#define PROPHET_ReplayKilled 8
 #define PROPHET_ClockMonotonic 0
 #define PROPHET_ClockRaw 1
 #define PROPHET_ClockBoot 2

@@ -104,6 +104,16 @@ u32 shim_family_death(u32 proc)
 	return 0;
 }
 
+int shim_family_dies(u32 proc)
+{
+	const struct replayproc *p = shim_index_procs();
+	u32 i;
+	for (i = 0; i < shim_index->procs; i++)
+		if (p[i].number == proc)
+			return p[i].death || (p[i].how == PROPHET_ProcRoot && shim_index->flags & PROPHET_ReplayKilled);
+	return 0;
+}
+
 void shim_family_came(struct replayproc *p)
 {
 	u32 now = (u32)sys(SYS_getpid);

@@ -25,6 +25,7 @@ static inline i64 shim_task_now(i64 was)
 /* Of the process that has this recorded id; a pid that became another program has several. NULL: it records nothing. */
 HIDDEN struct replayproc *shim_family_proc(u32 was);
 HIDDEN u32 shim_family_death(u32 proc); /* the signal that ended this process, by number; 0: none */
+HIDDEN int shim_family_dies(u32 proc); /* that, or what replayd is to see to: the first process, which nobody in the run waits for */
 HIDDEN void shim_family_came(struct replayproc *p); /* this process is p */
 
 /* The process that this id stands for is ended by the signal that ended it in the recording, once it has done all that

@@ -403,7 +403,7 @@ void shim_re_others(struct thr *t)
 /* A process that is on its way to its own end may be killed there: after the last of what it still did. */
 static void killed_here(struct thr *t)
 {
-	if (t->re->exiter && !t->re->th->left && shim_family_death(t->proc))
+	if (t->re->exiter && !t->re->th->left && shim_family_dies(t->proc))
 		shim_re_end(t);
 }
 
@@ -588,7 +588,7 @@ int shim_re_begin(struct ev *e)
 		}
 		if (x->kind == EXPECT_BAD)
 			return call_differs(e, x, PROPHET_DiffersTrace, 0);
-		if (x->kind == EXPECT_END && re->exiter && !shim_family_death(t->proc))
+		if (x->kind == EXPECT_END && re->exiter && !shim_family_dies(t->proc))
 			return call_differs(e, x, PROPHET_DiffersMore, 0);
 		if (x->kind == EXPECT_END && shim_re_flags[e->call] & RE_LETS) {
 			re->last = e->call;

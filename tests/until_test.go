@@ -29,7 +29,11 @@ func bugNames(t testing.TB) []string {
 func bug(t testing.TB, name string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), filepath.Base(name))
-	if b, err := exec.Command("gcc", "-O1", "-D_GNU_SOURCE", "-pthread", "-w", "-Wl,-z,now", "-o", out, filepath.Join(top, "tests", "bugs", name+".c")).CombinedOutput(); err != nil {
+	cc, source := "gcc", filepath.Join(top, "tests", "bugs", name+".c")
+	if _, err := os.Stat(source + "c"); err == nil {
+		cc, source = "g++", source+"c"
+	}
+	if b, err := exec.Command(cc, "-O1", "-D_GNU_SOURCE", "-pthread", "-w", "-Wl,-z,now", "-o", out, source).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, b)
 	}
 	return out

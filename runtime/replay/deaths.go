@@ -48,6 +48,13 @@ func deaths(t *trace.Trace) (map[*trace.Proc]uint32, error) {
 			parents[up] = true
 		}
 	}
+	if sig := Killed(t); sig != 0 && len(t.Procs) > 0 { // nobody in the run waits for what its first process has become
+		for _, p := range t.Procs {
+			if dead[p] != 0 && p.How == cabi.ProcExeced && p.PID == t.Procs[0].PID {
+				dead[p] = uint32(sig)
+			}
+		}
+	}
 	if len(pids) == 0 {
 		return dead, nil
 	}

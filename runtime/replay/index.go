@@ -56,6 +56,9 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if Killed(t) != 0 {
+		head.Flags |= cabi.ReplayKilled
+	}
 	var procs []cabi.ReplayProc
 	for _, p := range t.Procs {
 		parent, uid, nth := p.Origin()
