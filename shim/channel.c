@@ -1,6 +1,8 @@
 /* See channel.h. */
 #include "channel.h"
 #include "serial.h"
+#include "token.h"
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 
@@ -197,7 +199,9 @@ static ssize_t freely(const struct expect *x, int fd, const struct iovec *v, int
 	return r;
 }
 
-/* Bytes that the trace has are only waited for and thrown away: where several write, they may have come in another order. */
+/* Bytes that the trace has are only waited for and thrown away: where several write, they may have come in another order.
+ * In a serial run what there is is for whose turn it is; others may want what comes only after that. So what is written,
+ * which needs no turn, must find room (shim_channel_room). */
 ssize_t shim_channel_read(const struct expect *x, int fd, const struct iovec *v, int n, int flags)
 {
 	u64 want = x->ret > 0 ? (u64)x->ret : 0, at = 0;
@@ -205,6 +209,7 @@ ssize_t shim_channel_read(const struct expect *x, int fd, const struct iovec *v,
 	u8 room[512];
 	if (x->ret < 0)
 		return shim_re_ret(x);
+	shim_token_await(shim_self.thr, x);
 	if (kept && flags & (MSG_PEEK | MSG_OOB))
 		shim_channel_await(fd, flags & MSG_OOB ? POLLPRI : POLLIN);
 	else
@@ -278,10 +283,21 @@ void shim_channel_write(const struct expect *x, int fd, const struct iovec *v, i
 		sys(SYS_rt_sigprocmask, SIG_SETMASK, &was, 0, 8);
 }
 
+/* A user may have 64 MiB of pipes in all. */
+void shim_channel_room(int fd)
+{
+	int size = 4 << 20;
+	if (!shim_index->token)
+		return;
+	if (sys(SYS_fcntl, fd, F_SETPIPE_SZ, 256 << 10) == -EBADF && sys(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) != 0)
+		sys(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+}
+
 /* What others have added since belongs to a later read. */
-u64 shim_channel_count(int fd, u64 value)
+u64 shim_channel_count(const struct expect *x, int fd, u64 value)
 {
 	u64 have = 0, more;
+	shim_token_await(shim_self.thr, x);
 	while (have < value) {
 		shim_channel_await(fd, POLLIN);
 		if (sys(SYS_read, fd, &more, 8) != 8)

@@ -44,7 +44,8 @@ HIDDEN ssize_t shim_channel_read(const struct expect *x, int fd, const struct io
 HIDDEN void shim_channel_write(const struct expect *x, int fd, const struct iovec *v, int n, const struct msghdr *msg, int flags);
 HIDDEN void shim_channel_await(int fd, short events); /* until one of them has come */
 HIDDEN void shim_channel_was_ready(int fd); /* until there is something to read, or was */
-HIDDEN u64 shim_channel_count(int fd, u64 value); /* takes value from an eventfd */
+HIDDEN u64 shim_channel_count(const struct expect *x, int fd, u64 value); /* takes value from an eventfd */
+HIDDEN void shim_channel_room(int fd); /* of a serial run: as much as can be had */
 
 /* The thread waits for another, goes on, pauses between two looks. */
 HIDDEN void shim_re_waits(struct thr *t, u64 object);

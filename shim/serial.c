@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #define LOOK_NS 100000 /* a waiter looks first after this time whether the holder is dead, then after longer ones up to */
@@ -263,15 +264,19 @@ int shim_serial_holds(const struct ev *e)
 	if (shim_re_flags[e->call] & RE_HOLDS || e->fd == FD_AT_ONCE)
 		return 1;
 	i = e->fd >= 0 ? shim_fd_look(e->fd, &room) : 0;
-	return i && (i->kind == FD_FILE || i->kind == FD_DIR);
+	return i && (i->kind == FD_FILE || i->kind == FD_DIR || i->kind == FD_NULL);
 }
+
+#define MAJOR_MEMORY 1 /* /dev/null and its like */
 
 /* A pipe waits for its other end, a terminal for its line. */
 int shim_serial_opens(int dirfd, const char *path)
 {
 	struct stat st;
 	long r = sys(SYS_newfstatat, dirfd, path, &st, 0);
-	return r == -ENOENT || (r == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) ? FD_AT_ONCE : FD_NONE;
+	return r == -ENOENT || (r == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || (S_ISCHR(st.st_mode) && major(st.st_rdev) == MAJOR_MEMORY)))
+		   ? FD_AT_ONCE
+		   : FD_NONE;
 }
 
 void shim_serial_next(struct ev *e)

@@ -241,7 +241,7 @@ static int fcntl_as(struct expect *x, u32 call, int fd, int cmd, unsigned long a
 		feed_flock(x, (struct flock *)arg);
 	else if (cmd == F_SETFL)
 		return real(fd, cmd, arg & ~(unsigned long)O_ASYNC); /* its signals come from the trace */
-	else if (cmd == F_SETPIPE_SZ)
+	else if (cmd == F_SETPIPE_SZ && !shim_index->token) /* see shim_channel_room */
 		sys(SYS_fcntl, fd, cmd, arg);
 	else if (cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_SETLK || cmd == F_OFD_SETLKW)
 		return shim_re_lock_file(x, fd, cmd == F_SETLK || cmd == F_SETLKW ? F_SETLKW : F_OFD_SETLKW, arg);

@@ -282,8 +282,11 @@ static void settle(int *a, int *b, i64 first, i64 second)
 			shim_re_fd_turn((i64)(second));            \
 		}                                                  \
 		r = TRUE(name) args;                               \
-		if (r == 0 && x->ret == 0)                         \
+		if (r == 0 && x->ret == 0) {                       \
 			settle(a, b, (i64)(first), (i64)(second)); \
+			shim_channel_room(*(a));                   \
+			shim_channel_room(*(b));                   \
+		}                                                  \
 		return r;                                          \
 	}                                                          \
 	STANDIN(name, re_##name)

@@ -45,7 +45,7 @@ static ssize_t from_trace(const struct expect *x, int fd, const struct iovec *v,
 			return shim_channel_read(x, fd, v, n, 0);
 		if (x->data && x->data_len == 8)
 			shim_copy(&value, x->data, 8);
-		shim_channel_count(fd, value);
+		shim_channel_count(x, fd, value);
 	}
 	return from_file(x, fd, v, n, moves);
 }
@@ -204,7 +204,7 @@ static int re_eventfd_read(int fd, eventfd_t *value)
 	if (x->ret != 0)
 		return (int)shim_re_ret(x);
 	if (shim_channel_inside(fd))
-		shim_channel_count(fd, x->f1);
+		shim_channel_count(x, fd, x->f1);
 	*value = x->f1;
 	return 0;
 }

@@ -150,6 +150,18 @@ static int re_getsockopt(int fd, int level, int opt, void *restrict val, socklen
 }
 STANDIN(getsockopt, re_getsockopt)
 
+/* Who reads at the other end learns of it. */
+static int re_shutdown(int fd, int how)
+{
+	struct expect *x = shim_re_asked(CALL_shutdown);
+	if (!x)
+		return TRUE(shutdown)(fd, how);
+	if (x->ret == 0 && shim_channel_inside(fd))
+		sys(SYS_shutdown, fd, how);
+	return (int)shim_re_ret(x);
+}
+STANDIN(shutdown, re_shutdown)
+
 /* Whether it went, or will be said to have gone, without its socket. */
 static void sent(const struct expect *x, int fd, const struct iovec *v, int n, const struct msghdr *msg, int flags)
 {

@@ -99,6 +99,13 @@ void shim_token_take(struct thr *t, u64 turn)
 	__atomic_store_n(&shim_index->token, n << TID_BITS | t->tid, __ATOMIC_RELEASE);
 }
 
+void shim_token_await(struct thr *t, const struct expect *x)
+{
+	u64 n = x->token >> 3;
+	if (n && (x->token & 3) == PROPHET_TokenGiven)
+		shim_turn(t, 0, PROPHET_ReplayToken, n, token_away, &n);
+}
+
 int shim_token_here(struct thr *t)
 {
 	struct expect *x = shim_expect(&t->re->ex);

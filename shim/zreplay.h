@@ -2318,17 +2318,6 @@ static int zfeed___connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 }
 PRINTED(__connect, zfeed___connect)
 
-static int zfeed_shutdown(int fd, int how)
-{
-	struct expect *x = shim_re_of(CALL_shutdown);
-	if (!x)
-		return ((int (*)(int fd, int how))shim_true(CALL_shutdown))(fd, how);
-	(void)fd;
-	(void)how;
-	return (int)shim_re_ret(x);
-}
-PRINTED(shutdown, zfeed_shutdown)
-
 static int zfeed_setsockopt(int fd, int level, int name, const void *val, socklen_t len)
 {
 	struct expect *x = shim_re_of(CALL_setsockopt);
