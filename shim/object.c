@@ -496,6 +496,19 @@ void shim_object_moved(const void *p, u64 len, const void *to, u64 newlen)
 	shim_object_mapped(to, newlen, was.dev, was.ino, at - was.low + was.off);
 }
 
+/* Whether other processes may use it, too. */
+int shim_mutex_shared(const pthread_mutex_t *m)
+{
+	struct range r;
+	int shared = m->__data.__kind & MUTEX_SHARED;
+	if (!shared && (u64)m < highest && (u64)m >= lowest) {
+		shim_lock(&shim_wiped->objects);
+		shared = in_shared(PROPHET_ObjMutex, (u64)m, &r);
+		shim_unlock(&shim_wiped->objects);
+	}
+	return shared;
+}
+
 /* Called by a thread that holds m, or that only looks after a failed try (hold = 0: nothing is written then). */
 u64 shim_mutex_name(struct thr *t, pthread_mutex_t *m, int hold)
 {
@@ -512,13 +525,7 @@ u64 shim_mutex_name(struct thr *t, pthread_mutex_t *m, int hold)
 	id = new_id(t);
 	__atomic_store_n(&w->seq, mutex_mark(m), __ATOMIC_RELAXED);
 	__atomic_store_n(&w->id, id, __ATOMIC_RELEASE);
-	shared = m->__data.__kind & MUTEX_SHARED;
-	if (!shared && (u64)m < highest && (u64)m >= lowest) {
-		struct range r;
-		shim_lock(&shim_wiped->objects);
-		shared = in_shared(PROPHET_ObjMutex, (u64)m, &r);
-		shim_unlock(&shim_wiped->objects);
-	}
+	shared = shim_mutex_shared(m);
 	say(t, id, shared ? PROPHET_ObjSharedSync : PROPHET_ObjMutex, (u64)m, shared ? "mutex" : 0);
 	return id;
 }

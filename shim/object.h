@@ -127,6 +127,7 @@ static inline u64 mutex_mark(pthread_mutex_t *m)
 }
 
 HIDDEN u64 shim_mutex_name(struct thr *t, pthread_mutex_t *m, int hold);
+HIDDEN int shim_mutex_shared(const pthread_mutex_t *m);
 HIDDEN u64 shim_mutex_next(struct thr *t, pthread_mutex_t *m);
 
 #endif

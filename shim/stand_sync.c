@@ -2,7 +2,8 @@
  * wait, or no longer than the holder needs to let go. What failed, or timed out, in the recording does so at once and
  * changes nothing. A wait for a condition is: let go of the mutex, wait for the recorded turn to lock it again.
  */
-#include "replay.h"
+#include "channel.h"
+#include "run.h"
 #include "steps_sync.h"
 #include <semaphore.h>
 #include <threads.h>
@@ -122,11 +123,31 @@ static void mutex_turn(struct thr *t, const struct expect *x, pthread_mutex_t *m
 		shim_turn(t, x, name, x->seq, mutex_away, m);
 }
 
+/* What other threads of its parent held, and how often they had, is in a forked child as it was at that moment, which does not
+ * come the same again: while it has one thread, the trace says how a mutex stood that is its own. */
+static void as_forked(struct thr *t, const struct expect *x, pthread_mutex_t *m)
+{
+	struct mutex_words *w = mutex_words(m);
+	if (likely(shim_run.how != PROPHET_ProcForked) || m->__data.__kind & MUTEX_ROBUST)
+		return;
+	if ((w->id == x->obj && !m->__data.__lock && w->seq == (mutex_mark(m) | ((x->seq - 1) & MUTEX_SEQ))) || !shim_re_alone(t) || shim_mutex_shared(m))
+		return;
+	if (took(x->ret) && m->__data.__lock && (u32)m->__data.__owner != t->tid)
+		m->__data.__lock = m->__data.__owner = 0, m->__data.__nusers = 0;
+	if (!x->obj || (u32)(x->obj >> 40) == t->uid)
+		w->id = x->obj && w->id == x->obj ? x->obj : 0;
+	else
+		w->id = x->obj;
+	if (w->id)
+		w->seq = mutex_mark(m) | ((x->seq ? x->seq - 1 : w->seq) & MUTEX_SEQ);
+}
+
 typedef int (*mutex_fn)(pthread_mutex_t *);
 
 /* Any way to lock: the ways differ in how long they may wait, which nobody does now. */
 static int mutex(struct expect *x, mutex_fn real, pthread_mutex_t *m)
 {
+	as_forked(shim_self.thr, x, m);
 	if (!took(x->ret) || !x->seq)
 		return (int)x->ret;
 	mutex_turn(shim_self.thr, x, m, x->obj);
