@@ -260,8 +260,8 @@ type ReplayOutside struct {
 	FD  uint64
 }
 
-// ReplayFd says of one descriptor that a thread makes how many others with its number the process made before, for
-// numbers that several threads make.
+// ReplayFd says of one descriptor that a thread makes, or closes (ReplayCloses in its number), how many
+// with its number the process made before, for numbers that several threads make.
 type ReplayFd struct {
 	FD    uint32
 	Place uint32
@@ -437,6 +437,8 @@ const (
 	ReplayWrites   = 2 // files are really written
 	ReplayLearn    = 4 // who differs stands until the harness is off, and then goes on as it came
 	ReplayKilled   = 8 // a signal ended the recorded run: its first process never came to the end of its own
+
+	ReplayCloses = 1 << 31 // in ReplayFd.FD
 )
 
 // VClock is a clock of virtual time: what programs are told is the kernel's clock - Offset. Offset changes only while

@@ -93,6 +93,7 @@
 #define PROPHET_ReplayWrites 2
 #define PROPHET_ReplayLearn 4
 #define PROPHET_ReplayKilled 8
+#define PROPHET_ReplayCloses 2147483648ull
 #define PROPHET_ClockMonotonic 0
 #define PROPHET_ClockRaw 1
 #define PROPHET_ClockBoot 2

@@ -2,6 +2,7 @@
  * that names one gets the answer it would get if that were no descriptor, and one that wants its number moves ours away.
  */
 #include "wrap_all.h"
+#include "replay.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <asm/ioctls.h>
@@ -19,26 +20,29 @@ static u64 known(int fd)
 }
 
 /* The number is free for others as soon as the real call has run, so it is forgotten before. */
-#define CLOSE(name)                                                       \
-	EXPORT int name(int fd)                                           \
-	{                                                                 \
-		struct ev e;                                              \
-		int r;                                                    \
-		int ours = shim_fd_ours(fd);                              \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) { \
-			if (unlikely(ours))                               \
-				return no_such();                         \
-			shim_fd_gone(fd);                                 \
-			return REAL(name)(fd);                            \
-		}                                                         \
-		e.obj = known(fd);                                        \
-		shim_fd_gone(fd);                                         \
-		r = unlikely(ours) ? no_such() : REAL(name)(fd);          \
-		shim_end(&e, WRAP_BLOCK);                                 \
-		e.ret = shim_ret_errno(r);                                \
-		e.f1 = (u64)(i64)fd;                                      \
-		shim_done(&e);                                            \
-		return r;                                                 \
+#define CLOSE(name)                                                          \
+	EXPORT int name(int fd)                                              \
+	{                                                                    \
+		struct ev e;                                                 \
+		const struct expect *x;                                      \
+		int r;                                                       \
+		int ours = shim_fd_ours(fd);                                 \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) {    \
+			if (unlikely(ours))                                  \
+				return no_such();                            \
+			shim_fd_gone(fd);                                    \
+			return REAL(name)(fd);                               \
+		}                                                            \
+		x = unlikely(shim_replays) ? shim_re_closes(e.call, fd) : 0; \
+		e.obj = unlikely(x != 0) ? x->obj : known(fd);               \
+		if (likely(!x))                                              \
+			shim_fd_gone(fd);                                    \
+		r = unlikely(ours || x) ? no_such() : REAL(name)(fd);        \
+		shim_end(&e, WRAP_BLOCK);                                    \
+		e.ret = shim_ret_errno(r);                                   \
+		e.f1 = (u64)(i64)fd;                                         \
+		shim_done(&e);                                               \
+		return r;                                                    \
 	}
 CLOSE(close)
 CLOSE(__close)

@@ -756,10 +756,11 @@ static NOINLINE int value_differs(struct ev *e, const struct expect *x, u32 what
 	return 1;
 }
 
-/* Another thread may close a descriptor as soon as the call has done its work, so that it is none when it is looked at. */
+/* Another thread may close a descriptor as soon as the call has done its work, so that it is none when it is looked at; or make
+ * it, where the call found none. */
 static int closed_since(const struct ev *e, const struct expect *x)
 {
-	return shim_re_flags[e->call] & RE_FD && e->ret >= 0 && (!e->obj || !x->obj);
+	return shim_re_flags[e->call] & RE_FD && (e->ret >= 0 || e->ret == -EBADF) && (!e->obj || !x->obj);
 }
 
 /* 0: it is what was expected. */

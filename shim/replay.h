@@ -149,6 +149,8 @@ static inline struct expect *shim_re_under_way(u32 call)
 	return x && ((x->call == call && (x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT)) || shim_re_last(call)) ? x : 0;
 }
 
+HIDDEN const struct expect *shim_re_closes(u32 call, int fd); /* before a descriptor is closed; the event that it was none, if so */
+
 /* The real function behind a stand-in. */
 HIDDEN void *shim_true(u32 call);
 #define TRUE(name) ((__typeof__(&name))shim_true(CALL_##name))

@@ -32,8 +32,8 @@ static u32 *made_of(i64 fd)
 	return m + fd;
 }
 
-/* The place of the next that this thread makes with that number; ~0: others make none. */
-static u32 place_of(struct thr *t, i64 fd)
+/* The place of the next that this thread makes with that number, or closes; ~0: others make none. */
+static u32 place_of(struct thr *t, u32 fd)
 {
 	struct replaythread *th = t->re->th;
 	const struct replayfd *f = (const struct replayfd *)((const u8 *)shim_index + shim_index->fdsat) + th->firstfd;
@@ -44,7 +44,7 @@ static u32 place_of(struct thr *t, i64 fd)
 		re->fd_next++;
 	}
 	for (i = 0; i < 64 && re->fd_next + i < th->fds; i++)
-		if (!(re->fd_taken >> i & 1) && f[re->fd_next + i].fd == (u32)fd) {
+		if (!(re->fd_taken >> i & 1) && f[re->fd_next + i].fd == fd) {
 			re->fd_taken |= 1ull << i;
 			return f[re->fd_next + i].place;
 		}
@@ -63,12 +63,11 @@ static struct thr *keeps_order(void)
 	return t && t->re && !(t->vfork && shim_in_vfork(t)) ? t : 0;
 }
 
-/* Until all that came before with that number have come. */
-void shim_re_fd_place(i64 want)
+static void all_before(i64 fd, u32 closes)
 {
 	struct thr *t = keeps_order();
 	u32 *m, place, round = 0;
-	if (!t || !t->re->th->fds || !(m = made_of(want)) || (place = place_of(t, want)) == ~0u)
+	if (!t || !t->re->th->fds || !(m = made_of(fd)) || (place = place_of(t, (u32)fd | closes)) == ~0u)
 		return;
 	while (__atomic_load_n(m, __ATOMIC_ACQUIRE) < place) {
 		shim_re_waits(t, 0);
@@ -76,6 +75,30 @@ void shim_re_fd_place(i64 want)
 	}
 	if (round)
 		shim_re_goes_on(t);
+}
+
+/* Until all that came before with that number have come. */
+void shim_re_fd_place(i64 want)
+{
+	all_before(want, 0);
+}
+
+/* What is closed may be what another thread made: then when that has come. What was not open is left as it is now. */
+const struct expect *shim_re_closes(u32 call, int fd)
+{
+	struct thr *t = keeps_order();
+	const struct expect *x = shim_re_of(call);
+	u32 round = 0;
+	if (t && x && x->ret == 0 && t->re->th->fds) {
+		all_before(fd, PROPHET_ReplayCloses);
+		while (!in_use(fd) && !shim_re_detached()) {
+			shim_re_waits(t, x->obj);
+			shim_re_pause(t, &round);
+		}
+		if (round)
+			shim_re_goes_on(t);
+	}
+	return x && x->ret == -EBADF ? x : 0;
 }
 
 void shim_re_fd_turn(i64 want)

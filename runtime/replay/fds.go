@@ -58,10 +58,22 @@ var makes = func() map[uint16]func(r *trace.Record) []int64 {
 	return m
 }()
 
-// made is one descriptor that a thread made.
+// closes are the calls by which a thread may close what another made.
+var closes = func() map[uint16]bool {
+	m := map[uint16]bool{}
+	for _, c := range cabi.Calls {
+		if c.Name == "close" || c.Name == "__close" {
+			m[c.ID] = true
+		}
+	}
+	return m
+}()
+
+// made is one descriptor that a thread made, or closed.
 type made struct {
-	fd  int64
-	end uint64
+	fd         int64
+	begin, end uint64 // of the call
+	closed     bool
 }
 
 // descriptors are what each thread makes with numbers that others of its process make, too, in its own order.
@@ -99,9 +111,11 @@ func descriptors(t *trace.Trace) (map[uint32][]cabi.ReplayFd, error) {
 			if f := makes[r.Call]; f != nil {
 				for _, fd := range f(r) {
 					if fd >= 0 {
-						*list = append(*list, made{fd, r.End})
+						*list = append(*list, made{fd: fd, begin: r.Begin, end: r.End})
 					}
 				}
+			} else if closes[r.Call] {
+				*list = append(*list, made{fd: r.F[0], begin: r.Begin, end: r.End, closed: true})
 			}
 			return nil
 		}
@@ -112,47 +126,44 @@ func descriptors(t *trace.Trace) (map[uint32][]cabi.ReplayFd, error) {
 	return ordered(threads, all), nil
 }
 
-// ordered gives each its place among those of its number, where more than one thread makes them.
+// ordered gives each its place among those of its number, where more than one thread makes or closes them. Who closes one, which
+// another thread may have made, does so after all that had been made before.
 func ordered(threads []*trace.Thread, all map[uint32]*[]made) map[uint32][]cabi.ReplayFd {
 	type key struct {
 		proc uint32
 		fd   int64
 	}
-	type one struct {
-		uid, index uint32
-		end        uint64
-	}
-	by := map[key][]one{}
+	by := map[key][][]one{} // a list for each thread
 	for _, th := range threads {
 		if all[th.UID] == nil {
 			continue
 		}
 		for i, m := range *all[th.UID] {
 			k := key{th.Proc.Number, m.fd}
-			by[k] = append(by[k], one{th.UID, uint32(i), m.end})
+			if n := len(by[k]); n == 0 || by[k][n-1][0].uid != th.UID {
+				by[k] = append(by[k], nil)
+			}
+			list := &by[k][len(by[k])-1]
+			*list = append(*list, one{m, th.UID, uint32(i)})
 		}
 	}
 	places := map[uint32]map[uint32]cabi.ReplayFd{}
-	for k, list := range by {
-		if !slices.ContainsFunc(list, func(o one) bool { return o.uid != list[0].uid }) {
+	for _, lists := range by {
+		if len(lists) < 2 {
 			continue
 		}
-		slices.SortStableFunc(list, func(a, b one) int {
-			switch {
-			case a.uid == b.uid:
-				return int(a.index) - int(b.index)
-			case a.end < b.end:
-				return -1
-			case a.end > b.end:
-				return 1
+		made := uint32(0)
+		for _, o := range merged(lists) {
+			f := cabi.ReplayFd{FD: uint32(o.fd), Place: made}
+			if o.closed {
+				f.FD |= cabi.ReplayCloses
+			} else {
+				made++
 			}
-			return 0
-		})
-		for place, o := range list {
 			if places[o.uid] == nil {
 				places[o.uid] = map[uint32]cabi.ReplayFd{}
 			}
-			places[o.uid][o.index] = cabi.ReplayFd{FD: uint32(k.fd), Place: uint32(place)}
+			places[o.uid][o.index] = f
 		}
 	}
 	out := map[uint32][]cabi.ReplayFd{}
@@ -162,6 +173,43 @@ func ordered(threads []*trace.Thread, all map[uint32]*[]made) map[uint32][]cabi.
 				out[uid] = append(out[uid], p)
 			}
 		}
+	}
+	return out
+}
+
+type one struct {
+	made
+	uid, index uint32
+}
+
+// merged are the calls of several threads on one number in an order in which they may have come: none before one that had
+// ended when it began, and what is made is closed before it is made again, but where that was done by a call that is not
+// among these. Ends alone do not tell, as a thread may be held up between what a call does and its end.
+func merged(lists [][]one) []one {
+	n := 0
+	for _, l := range lists {
+		n += len(l)
+	}
+	out := make([]one, 0, n)
+	for len(out) < n {
+		first := ^uint64(0)
+		for _, l := range lists {
+			if len(l) > 0 {
+				first = min(first, l[0].end)
+			}
+		}
+		next, fits := -1, false
+		for i, l := range lists {
+			if len(l) == 0 || l[0].begin > first {
+				continue
+			}
+			f := l[0].closed == (len(out) > 0 && !out[len(out)-1].closed)
+			if next < 0 || f && !fits || f == fits && l[0].end < lists[next][0].end {
+				next, fits = i, f
+			}
+		}
+		out = append(out, lists[next][0])
+		lists[next] = lists[next][1:]
 	}
 	return out
 }
