@@ -333,7 +333,7 @@ func (r *reexec) start(ctx context.Context) error {
 	env := environment(given, run.Padded([]string{"LD_PRELOAD=" + preload, "PROPHET_TRACE=" + filepath.Join(r.work, "run.prophet"),
 		"PROPHET_OPTIONS=level=" + level + serial + ",replay=" + filepath.Join(r.work, "index") + ",pids=" + pids}, recorded(given)))
 	s := inside.Spec{Path: exe, Argv: r.args, Env: env, Dir: r.cwd, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, Pids: pids,
-		Share: []string{r.work, r.dir, shm.Dir()}, Writes: r.writes, Limits: again.Limits, Outlives: r.served != nil}
+		Share: []string{r.work, r.dir, shm.Dir()}, Writes: r.writes, Limits: again.Limits, Handed: again.Handed, Outlives: r.served != nil}
 	for _, p := range r.t.Procs {
 		if p.How == cabi.ProcRoot {
 			s.PID = int(p.PID)

@@ -6,6 +6,7 @@
 #include "stack.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -117,13 +118,83 @@ static void options(struct control *c, const char *o)
 char shim_room_at_start[65536] __attribute__((aligned(4096))); /* what it holds is seldom more than a page */
 #define META_MAX sizeof shim_room_at_start
 
+#define HANDED_MAX 256 /* descriptors above are seldom handed on */
+
+/* Descriptors that the program is given, for a re-execution to give it the like: those above standard error, and a standard
+ * input that is a file. Two calls say that there are none, as is usual. */
+static void handed(struct text *t, u64 limit)
+{
+	struct pollfd p[HANDED_MAX];
+	struct stat st;
+	struct {
+		u64 dev, ino, flags, off;
+		int fd;
+	} seen[32];
+	u64 none[2] = {0, 0};
+	u32 i, k, n = 0, count = limit < HANDED_MAX ? (u32)limit : HANDED_MAX, any = 0;
+	const char *between = "";
+	for (i = 0; i < HANDED_MAX; i++) {
+		p[i].fd = (int)i;
+		p[i].events = p[i].revents = 0;
+	}
+	shim_put(t, ", \"fds\": [");
+	if (count > 3 && sys(SYS_ppoll, p + 3, count - 3, none, 0, 0) >= 0)
+		for (i = 3; i < count; i++)
+			any |= !(p[i].revents & POLLNVAL);
+	if (!any)
+		count = sys(SYS_fstat, 0, &st) == 0 && S_ISREG(st.st_mode);
+	for (i = 0; i < count; i++) {
+		char at[32], name[512];
+		struct text path;
+		long flags, off, r = 0;
+		if (p[i].revents & POLLNVAL || shim_fd_ours((int)i) || t->len > META_MAX * 7 / 8 || sys(SYS_fstat, i, &st) != 0)
+			continue;
+		flags = sys(SYS_fcntl, i, F_GETFL, 0) & (O_ACCMODE | O_APPEND | O_NONBLOCK);
+		off = S_ISREG(st.st_mode) ? sys(SYS_lseek, i, 0, SEEK_CUR) : 0;
+		for (k = 0; k < n && (seen[k].dev != st.st_dev || seen[k].ino != st.st_ino || seen[k].flags != (u64)flags || seen[k].off != (u64)off); k++)
+			;
+		if (k == n && n < sizeof seen / sizeof *seen) {
+			seen[n].dev = st.st_dev;
+			seen[n].ino = st.st_ino;
+			seen[n].flags = (u64)flags;
+			seen[n].off = (u64)off;
+			seen[n++].fd = (int)i;
+		}
+		if (i < 3 && (i || !S_ISREG(st.st_mode)))
+			continue;
+		if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISCHR(st.st_mode)) {
+			shim_text(&path, at, sizeof at);
+			shim_put(&path, "/proc/self/fd/");
+			shim_putd(&path, (i64)i);
+			r = sys(SYS_readlinkat, AT_FDCWD, at, name, sizeof name - 1);
+		}
+		name[r > 0 ? r : 0] = 0;
+		shim_put(t, between);
+		between = ", ";
+		shim_put(t, "{\"fd\": ");
+		shim_putd(t, (i64)i);
+		shim_put(t, ", \"mode\": ");
+		shim_putd(t, st.st_mode);
+		shim_put(t, ", \"flags\": ");
+		shim_putd(t, flags);
+		shim_put(t, ", \"offset\": ");
+		shim_putd(t, off > 0 ? off : 0);
+		shim_put(t, ", \"same\": ");
+		shim_putd(t, k < n && seen[k].fd != (int)i ? seen[k].fd : -1);
+		shim_put(t, ", \"path\": ");
+		shim_putjson(t, name);
+		shim_put(t, "}");
+	}
+	shim_put(t, "]");
+}
+
 /* What the program inherits: its environment, and what else a re-execution starts it with. A variable that does not fit
  * is left out, and the file says so. */
 static void inherited(struct text *t)
 {
 	/* What shells, nohup, cron and servers have a program ignore. */
 	static const u8 usual[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGCHLD, SIGTSTP, SIGTTIN, SIGTTOU};
-	u64 lim[2], action[8], ignored = 0;
+	u64 lim[2], action[8], ignored = 0, files = 0;
 	u32 i, n = 0, cut = 0;
 	long mask;
 	shim_put(t, ",\n  \"env\": [");
@@ -157,13 +228,17 @@ static void inherited(struct text *t)
 	shim_putd(t, (i64)ignored);
 	shim_put(t, ", \"limits\": [");
 	for (i = 0; i < RLIM_NLIMITS && sys(SYS_prlimit64, 0, i, 0, lim) == 0; i++) {
+		if (i == RLIMIT_NOFILE)
+			files = lim[0];
 		shim_put(t, i ? ", [" : "[");
 		shim_putd(t, (i64)lim[0]);
 		shim_put(t, ", ");
 		shim_putd(t, (i64)lim[1]);
 		shim_put(t, "]");
 	}
-	shim_put(t, "]}");
+	shim_put(t, "]");
+	handed(t, files);
+	shim_put(t, "}");
 }
 
 static void write_meta(int argc, char **argv)

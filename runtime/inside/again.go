@@ -36,6 +36,7 @@ func Again(t *trace.Trace) (s Spec, lost int) {
 		for _, l := range st.Limits {
 			s.Limits.Limits = append(s.Limits.Limits, [2]uint64{uint64(l[0]), uint64(l[1])})
 		}
+		s.Handed = st.Handed
 	}
 	return s, lost
 }

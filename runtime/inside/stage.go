@@ -415,11 +415,12 @@ func process1(control *os.File, rest int) error {
 		}()
 	}
 	spare()
-	pid, err := begin(&s.Program)
+	files, notes := s.Program.files()
+	pid, err := begin(&s.Program, files)
 	if err != nil {
 		return step("start", err)
 	}
-	if err := send(control, report{PID: pid}); err != nil && !s.Outlives {
+	if err := send(control, report{PID: pid, Notes: notes}); err != nil && !s.Outlives {
 		return err
 	}
 	go listen(control, pid, s.Outlives)
@@ -514,13 +515,13 @@ func SameAddresses() (undo func(), err error) {
 
 // begin starts the program under the number that it had. It is stopped before its first instruction until that is
 // known to be so.
-func begin(p *program) (int, error) {
+func begin(p *program, files []uintptr) (int, error) {
 	if !p.Random {
 		undo, _ := SameAddresses()
 		defer undo()
 	}
 	unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	attr := &syscall.ProcAttr{Dir: p.Dir, Env: p.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Ptrace: true}}
+	attr := &syscall.ProcAttr{Dir: p.Dir, Env: p.Env, Files: files, Sys: &syscall.SysProcAttr{Ptrace: true}}
 	if p.Ambient {
 		attr.Sys.AmbientCaps = []uintptr{unix.CAP_CHECKPOINT_RESTORE}
 	}

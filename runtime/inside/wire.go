@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"prophet/runtime/trace"
 )
 
 // What goes over the socket between a world and its stage: a length of four bytes and JSON. A stage that finds the
@@ -64,6 +66,7 @@ type program struct {
 	PID     int
 	Random  bool // addresses are random, as usual
 	Limits  *Limits
+	Handed  *[]trace.Handed
 	Plain   bool   // process ids are as they come, and children that outlive the program are not killed with it
 	Pids    string // the page by which ids are chosen; "" none
 	Ambient bool   // it needs a capability to choose process ids

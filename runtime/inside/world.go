@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"prophet/runtime/trace"
 )
 
 // Spec is what to start, and in which surroundings.
@@ -26,14 +28,15 @@ type Spec struct {
 	Argv     []string // with the name
 	Env      []string
 	Dir      string
-	Files    [3]*os.File // standard input, output and error; nil ones are our own
-	PID      int         // the number that the program had; 0: any
-	Pids     string      // a file that shm.MakePids has made, in a shared directory: the program's library chooses ids by it; "": none
-	Share    []string    // directories that are the same inside and outside, such as Prophet's shared memory
-	Writes   string      // "": removed at the end; WritesReal: no overlay; else a directory for what was written
-	Random   bool        // addresses are random
-	Limits   *Limits     // nil: as ours
-	Outlives bool        // the program goes on when this process is killed
+	Files    [3]*os.File     // standard input, output and error; nil ones are our own
+	PID      int             // the number that the program had; 0: any
+	Pids     string          // a file that shm.MakePids has made, in a shared directory: the program's library chooses ids by it; "": none
+	Share    []string        // directories that are the same inside and outside, such as Prophet's shared memory
+	Writes   string          // "": removed at the end; WritesReal: no overlay; else a directory for what was written
+	Random   bool            // addresses are random
+	Limits   *Limits         // nil: as ours
+	Handed   *[]trace.Handed // descriptors that it is given besides, and no others; nil: ours
+	Outlives bool            // the program goes on when this process is killed
 }
 
 // WritesReal is the Writes of a world whose program really writes.
@@ -164,7 +167,7 @@ func (w *World) try() error {
 func (w *World) attempt(i int, y way, user, plain bool) error {
 	real := w.spec.Writes == WritesReal
 	o := order{Base: w.base, Upper: filepath.Join(w.base, "u"+strconv.Itoa(i)), Real: real, Plain: plain, User: user, Trusted: !user && initial(), Outlives: w.spec.Outlives,
-		Program: program{Path: w.spec.Path, Argv: w.spec.Argv, Env: w.spec.Env, Dir: w.spec.Dir, PID: w.spec.PID, Random: w.spec.Random, Limits: w.spec.Limits, Ambient: user, Plain: plain, Pids: w.spec.Pids}}
+		Program: program{Path: w.spec.Path, Argv: w.spec.Argv, Env: w.spec.Env, Dir: w.spec.Dir, PID: w.spec.PID, Random: w.spec.Random, Limits: w.spec.Limits, Handed: w.spec.Handed, Ambient: user, Plain: plain, Pids: w.spec.Pids}}
 	if p := w.spec.Plan; p != nil && !real {
 		o.Restore, o.Kept = p.Restore, p.kept
 		o.Work = append(o.Work, p.Work...)

@@ -88,6 +88,17 @@ type Start struct {
 	Personality uint64     `json:"personality"`
 	Ignored     *uint64    `json:"ignored,omitempty"` // signals, 1 << number-1; nil: not known
 	Limits      [][2]int64 `json:"limits"`            // RLIMIT_… by number: soft, hard; -1: none
+	Handed      *[]Handed  `json:"fds,omitempty"`     // nil: not known
+}
+
+// Handed is a descriptor that the program was given: one above standard error, or a standard input that is a file.
+type Handed struct {
+	FD     int    `json:"fd"`
+	Mode   uint32 `json:"mode"`
+	Flags  int    `json:"flags"` // of how it is open: for reading or writing, O_APPEND, O_NONBLOCK
+	Offset int64  `json:"offset"`
+	Same   int    `json:"same"` // a lower one that it is a duplicate of, or -1
+	Path   string `json:"path"` // of what has one
 }
 
 // SameAddresses reports whether the run's addresses were not random.
