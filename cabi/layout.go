@@ -23,7 +23,8 @@ const (
 	SlotsMax      = 16384
 	StreamFiles   = 32      // stream-00 … stream-31; a process appends to the one of its number modulo this
 	ChunkMax      = 1 << 24 // payload of one chunk; readers refuse longer ones
-	InlineData    = 2048    // longer input data goes into a data chunk of its own
+	InlineData    = 2048    // longer input data goes into a data chunk of its own,
+	InlineGrown   = 8192    // once its thread's slot has all its memory: longer than this
 	TailMax       = 3584    // longest tail of one event; longer text is cut and flagged
 	KnownFiles    = 8192
 	SharedObjects = 4096

@@ -23,6 +23,7 @@
 #define PROPHET_StreamFiles 32
 #define PROPHET_ChunkMax 16777216
 #define PROPHET_InlineData 2048
+#define PROPHET_InlineGrown 8192
 #define PROPHET_TailMax 3584
 #define PROPHET_KnownFiles 8192
 #define PROPHET_SharedObjects 4096

@@ -425,7 +425,7 @@ void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len)
 	}
 	e->data = buf;
 	e->data_len = len;
-	if (len <= PROPHET_InlineData) {
+	if (len <= shim_inline_max(e->t)) {
 		e->data_kind = DATA_INLINE;
 	} else {
 		e->hash = shim_data_chunk(e->t, buf, len);
@@ -470,7 +470,7 @@ void shim_data_iov_slow(struct ev *e, u32 policy, const struct iovec *v, u64 n, 
 		e->note |= PROPHET_NoteCut;
 	}
 	e->data_len = len;
-	if (len <= PROPHET_InlineData) {
+	if (len <= shim_inline_max(e->t)) {
 		e->data = v;
 		e->data_kind = DATA_INLINE | DATA_PIECES;
 	} else {

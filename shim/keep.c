@@ -164,6 +164,7 @@ static int copy(int from, int to, u64 size)
 	while ((u64)at < size && (r = sys(SYS_sendfile, to, from, &at, size - (u64)at)) > 0)
 		;
 	__atomic_fetch_add(&shim_run.own_bytes, (u64)at, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&shim_run.own_read, (u64)at, __ATOMIC_RELAXED);
 	return (u64)at == size;
 }
 

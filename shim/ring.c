@@ -169,6 +169,20 @@ static u8 *put_tail(struct thr *t, u64 g, u8 *p, struct ev *e, const struct part
 	return q;
 }
 
+/* There is no room for data of that length behind pos. Once the ring is empty there is, unless it is not the one that was
+ * looked at: a handler that forked left the writer to the child, whose ring is a small one. */
+static COLD void data_room(struct ev *e)
+{
+	struct thr *t = e->t;
+	struct iovec one = {(void *)e->data, e->data_len};
+	t->writing = 0;
+	shim_make_room(t);
+	if (t->limit == PROPHET_RingLimit)
+		return;
+	e->hash = shim_data_chunkv(t, e->data_kind & DATA_PIECES ? e->data : &one, ~0ull, e->data_len);
+	e->data_kind = DATA_BIG;
+}
+
 /* Writes one event, with its key's definition before and its attachments after it, as one commit. */
 static NOINLINE void commit(struct ev *e)
 {
@@ -192,6 +206,10 @@ static NOINLINE void commit(struct ev *e)
 		int known;
 		u8 *p, *m;
 		pos = shim_place(t);
+		if (unlikely(e->data_kind & DATA_INLINE && e->data_len > PROPHET_InlineData && (u32)pos + e->data_len > t->limit)) {
+			data_room(e);
+			continue;
+		}
 		g = t->genx;
 		last = shim_cursor(t);
 		if (unlikely(begin < last)) {

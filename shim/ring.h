@@ -159,6 +159,13 @@ HIDDEN void shim_record_text(struct thr *t, const u8 *rec, u32 len, const char *
 HIDDEN void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len); /* tag, dt to now, rest */
 HIDDEN u64 shim_data_chunk(struct thr *t, const void *data, u64 len);
 HIDDEN u64 shim_data_chunkv(struct thr *t, const struct iovec *v, u64 n, u64 len); /* the first len bytes of scattered data */
+/* Input data up to here goes through the ring. A chunk of its own costs a write and the kernel's work for a page or two; but
+ * a ring that has not grown has no room for more than a record. */
+static inline u64 shim_inline_max(const struct thr *t)
+{
+	return t->limit == PROPHET_RingLimit ? PROPHET_InlineGrown : PROPHET_InlineData;
+}
+
 HIDDEN void shim_gather(u8 *to, const struct iovec *v, u64 len);
 HIDDEN void shim_cpu(struct thr *t);
 HIDDEN int shim_cpu_due(struct thr *t, u64 now); /* after a long gap or call: a sample, when the last one is old */
@@ -249,6 +256,13 @@ static inline u64 shim_cursor(struct thr *t)
 	if (unlikely(t->cursor > t->last))
 		t->last = t->cursor;
 	return t->last;
+}
+
+/* Before a call that may wait: what its event needs afterwards comes into the cache while the kernel is at work. A server
+ * that goes round hundreds of connections finds each key's line as cold as the connection's. */
+static inline void shim_near(struct thr *t, u64 obj, u64 sc)
+{
+	__builtin_prefetch(&t->keys[key_slot(obj, sc)], 1);
 }
 
 /* The fast path of an event with two stamps: its key is known and predicts all but the duration, its number takes one

@@ -19,7 +19,7 @@ struct run {
 	u64 born; /* ticks at the first event of a forked child */
 	u64 asked; /* mark of the PROPHET_TRACE that this process was started with */
 	u32 slot_hint, pad; /* the slot that this process had before exec; ~0: none */
-	u64 own_bytes; /* written by us, for coverage */
+	u64 own_bytes, own_read; /* written and read by us, for coverage */
 	u32 stream_index;
 	u32 said;
 	u32 forked_from_threads;

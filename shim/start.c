@@ -781,6 +781,6 @@ void shim_run_forked(void)
 	shim_run.forked_from_threads = shim_run.threads > 1;
 	shim_run.threads = 1;
 	shim_run.exiting = 0;
-	shim_run.own_bytes = 0;
+	shim_run.own_bytes = shim_run.own_read = 0;
 	new_process(shim_run.pid);
 }

@@ -596,8 +596,10 @@ static void exit_record(struct thr *t, u32 how, i64 status)
 	int pass;
 	r = 0;
 	w = shim_run.own_bytes;
-	if (!short_lived(how))
+	if (!short_lived(how)) {
 		shim_io_counts(&r, &w);
+		r -= r < shim_run.own_read ? r : shim_run.own_read;
+	}
 	shim_zero(&self, sizeof self);
 	shim_zero(&kids, sizeof kids);
 	sys(SYS_getrusage, RUSAGE_SELF, &self);

@@ -61,6 +61,7 @@ EXPORT int sched_yield(void)
 	if (unlikely(!t))
 		return sched_yield_event(CALLER());
 	begin = shim_simple_begin(t, CALL_sched_yield);
+	shim_near(t, 0, key_sc(CALLER(), CALL_sched_yield));
 	r = REAL(sched_yield)();
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -102,6 +103,7 @@ EXPORT int __sched_yield(void)
 	if (unlikely(!t))
 		return __sched_yield_event(CALLER());
 	begin = shim_simple_begin(t, CALL___sched_yield);
+	shim_near(t, 0, key_sc(CALLER(), CALL___sched_yield));
 	r = REAL(__sched_yield)();
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -285,6 +287,7 @@ EXPORT int mq_send(mqd_t q, const char *m, size_t n, unsigned prio)
 	if (unlikely(!t))
 		return mq_send_event(CALLER(), q, m, n, prio);
 	begin = shim_simple_begin(t, CALL_mq_send);
+	shim_near(t, shim_fd_known(q), key_sc(CALLER(), CALL_mq_send));
 	r = REAL(mq_send)(q, m, n, prio);
 	while (unlikely(r == -1) && shim_broken(begin, q, 1))
 		r = REAL(mq_send)(q, m, n, prio);
@@ -344,6 +347,7 @@ EXPORT int mq_timedsend(mqd_t q, const char *m, size_t n, unsigned prio, const s
 	if (unlikely(!t))
 		return mq_timedsend_event(CALLER(), q, m, n, prio, until);
 	begin = shim_simple_begin(t, CALL_mq_timedsend);
+	shim_near(t, shim_fd_known(q), key_sc(CALLER(), CALL_mq_timedsend));
 	r = REAL(mq_timedsend)(q, m, n, prio, until);
 	while (unlikely(r == -1) && shim_broken(begin, q, 1))
 		r = REAL(mq_timedsend)(q, m, n, prio, until);
@@ -402,6 +406,7 @@ EXPORT ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio)
 	if (unlikely(!t))
 		return mq_receive_event(CALLER(), q, m, n, prio);
 	begin = shim_simple_begin(t, CALL_mq_receive);
+	shim_near(t, shim_fd_known(q), key_sc(CALLER(), CALL_mq_receive));
 	r = REAL(mq_receive)(q, m, n, prio);
 	while (unlikely(r == -1) && shim_broken(begin, q, 0))
 		r = REAL(mq_receive)(q, m, n, prio);
@@ -461,6 +466,7 @@ EXPORT ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const
 	if (unlikely(!t))
 		return mq_timedreceive_event(CALLER(), q, m, n, prio, until);
 	begin = shim_simple_begin(t, CALL_mq_timedreceive);
+	shim_near(t, shim_fd_known(q), key_sc(CALLER(), CALL_mq_timedreceive));
 	r = REAL(mq_timedreceive)(q, m, n, prio, until);
 	while (unlikely(r == -1) && shim_broken(begin, q, 0))
 		r = REAL(mq_timedreceive)(q, m, n, prio, until);
@@ -561,6 +567,7 @@ EXPORT ssize_t read(int fd, void *buf, size_t n)
 	if (unlikely(!t))
 		return read_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL_read);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_read));
 	r = shim_may_ask(CALL_read) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(read)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(read)(fd, buf, n);
@@ -616,6 +623,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 	if (unlikely(!t))
 		return write_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL_write);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_write));
 	r = shim_may_ask(CALL_write) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(write)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(write)(fd, buf, n);
@@ -671,6 +679,7 @@ EXPORT ssize_t __read(int fd, void *buf, size_t n)
 	if (unlikely(!t))
 		return __read_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL___read);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___read));
 	r = shim_may_ask(CALL___read) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(__read)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(__read)(fd, buf, n);
@@ -726,6 +735,7 @@ EXPORT ssize_t __write(int fd, const void *buf, size_t n)
 	if (unlikely(!t))
 		return __write_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL___write);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___write));
 	r = shim_may_ask(CALL___write) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(__write)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(__write)(fd, buf, n);
@@ -782,6 +792,7 @@ EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t cap)
 	if (unlikely(!t))
 		return __read_chk_event(CALLER(), fd, buf, n, cap);
 	begin = shim_simple_begin(t, CALL___read_chk);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___read_chk));
 	r = REAL(__read_chk)(fd, buf, n, cap);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(__read_chk)(fd, buf, n, cap);
@@ -840,6 +851,7 @@ EXPORT ssize_t pread(int fd, void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return pread_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pread);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pread));
 	r = shim_may_ask(CALL_pread) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(pread)(fd, buf, n, off);
@@ -898,6 +910,7 @@ EXPORT ssize_t pread64(int fd, void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return pread64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pread64);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pread64));
 	r = shim_may_ask(CALL_pread64) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(pread64)(fd, buf, n, off);
@@ -956,6 +969,7 @@ EXPORT ssize_t __pread64(int fd, void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return __pread64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL___pread64);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___pread64));
 	r = REAL(__pread64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(__pread64)(fd, buf, n, off);
@@ -1015,6 +1029,7 @@ EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 	if (unlikely(!t))
 		return __pread_chk_event(CALLER(), fd, buf, n, off, cap);
 	begin = shim_simple_begin(t, CALL___pread_chk);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___pread_chk));
 	r = REAL(__pread_chk)(fd, buf, n, off, cap);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(__pread_chk)(fd, buf, n, off, cap);
@@ -1074,6 +1089,7 @@ EXPORT ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 	if (unlikely(!t))
 		return __pread64_chk_event(CALLER(), fd, buf, n, off, cap);
 	begin = shim_simple_begin(t, CALL___pread64_chk);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___pread64_chk));
 	r = REAL(__pread64_chk)(fd, buf, n, off, cap);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(__pread64_chk)(fd, buf, n, off, cap);
@@ -1132,6 +1148,7 @@ EXPORT ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return pwrite_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pwrite);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pwrite));
 	r = shim_may_ask(CALL_pwrite) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(pwrite)(fd, buf, n, off);
@@ -1190,6 +1207,7 @@ EXPORT ssize_t pwrite64(int fd, const void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return pwrite64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pwrite64);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pwrite64));
 	r = shim_may_ask(CALL_pwrite64) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(pwrite64)(fd, buf, n, off);
@@ -1248,6 +1266,7 @@ EXPORT ssize_t __pwrite64(int fd, const void *buf, size_t n, off_t off)
 	if (unlikely(!t))
 		return __pwrite64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL___pwrite64);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___pwrite64));
 	r = REAL(__pwrite64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(__pwrite64)(fd, buf, n, off);
@@ -1303,6 +1322,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *v, int n)
 	if (unlikely(!t))
 		return readv_event(CALLER(), fd, v, n);
 	begin = shim_simple_begin(t, CALL_readv);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_readv));
 	r = shim_may_ask(CALL_readv) ? shim_asked(sys(SYS_readv, fd, v, n)) : REAL(readv)(fd, v, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(readv)(fd, v, n);
@@ -1358,6 +1378,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *v, int n)
 	if (unlikely(!t))
 		return writev_event(CALLER(), fd, v, n);
 	begin = shim_simple_begin(t, CALL_writev);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_writev));
 	r = shim_may_ask(CALL_writev) ? shim_asked(sys(SYS_writev, fd, v, n)) : REAL(writev)(fd, v, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(writev)(fd, v, n);
@@ -1416,6 +1437,7 @@ EXPORT ssize_t preadv(int fd, const struct iovec *v, int n, off_t off)
 	if (unlikely(!t))
 		return preadv_event(CALLER(), fd, v, n, off);
 	begin = shim_simple_begin(t, CALL_preadv);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_preadv));
 	r = REAL(preadv)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(preadv)(fd, v, n, off);
@@ -1474,6 +1496,7 @@ EXPORT ssize_t preadv64(int fd, const struct iovec *v, int n, off_t off)
 	if (unlikely(!t))
 		return preadv64_event(CALLER(), fd, v, n, off);
 	begin = shim_simple_begin(t, CALL_preadv64);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_preadv64));
 	r = REAL(preadv64)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(preadv64)(fd, v, n, off);
@@ -1532,6 +1555,7 @@ EXPORT ssize_t pwritev(int fd, const struct iovec *v, int n, off_t off)
 	if (unlikely(!t))
 		return pwritev_event(CALLER(), fd, v, n, off);
 	begin = shim_simple_begin(t, CALL_pwritev);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pwritev));
 	r = REAL(pwritev)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(pwritev)(fd, v, n, off);
@@ -1590,6 +1614,7 @@ EXPORT ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t off)
 	if (unlikely(!t))
 		return pwritev64_event(CALLER(), fd, v, n, off);
 	begin = shim_simple_begin(t, CALL_pwritev64);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pwritev64));
 	r = REAL(pwritev64)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(pwritev64)(fd, v, n, off);
@@ -1651,6 +1676,7 @@ EXPORT ssize_t preadv2(int fd, const struct iovec *v, int n, off_t off, int flag
 	if (unlikely(!t))
 		return preadv2_event(CALLER(), fd, v, n, off, flags);
 	begin = shim_simple_begin(t, CALL_preadv2);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_preadv2));
 	r = REAL(preadv2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(preadv2)(fd, v, n, off, flags);
@@ -1712,6 +1738,7 @@ EXPORT ssize_t preadv64v2(int fd, const struct iovec *v, int n, off_t off, int f
 	if (unlikely(!t))
 		return preadv64v2_event(CALLER(), fd, v, n, off, flags);
 	begin = shim_simple_begin(t, CALL_preadv64v2);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_preadv64v2));
 	r = REAL(preadv64v2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(preadv64v2)(fd, v, n, off, flags);
@@ -1773,6 +1800,7 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t off, int fla
 	if (unlikely(!t))
 		return pwritev2_event(CALLER(), fd, v, n, off, flags);
 	begin = shim_simple_begin(t, CALL_pwritev2);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pwritev2));
 	r = REAL(pwritev2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(pwritev2)(fd, v, n, off, flags);
@@ -1834,6 +1862,7 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off_t off, int 
 	if (unlikely(!t))
 		return pwritev64v2_event(CALLER(), fd, v, n, off, flags);
 	begin = shim_simple_begin(t, CALL_pwritev64v2);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pwritev64v2));
 	r = REAL(pwritev64v2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(pwritev64v2)(fd, v, n, off, flags);
@@ -1931,6 +1960,7 @@ EXPORT int fsync(int fd)
 	if (unlikely(!t))
 		return fsync_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_fsync);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_fsync));
 	r = REAL(fsync)(fd);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(fsync)(fd);
@@ -1980,6 +2010,7 @@ EXPORT int fdatasync(int fd)
 	if (unlikely(!t))
 		return fdatasync_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_fdatasync);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_fdatasync));
 	r = REAL(fdatasync)(fd);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(fdatasync)(fd);
@@ -2029,6 +2060,7 @@ EXPORT int syncfs(int fd)
 	if (unlikely(!t))
 		return syncfs_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_syncfs);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_syncfs));
 	r = REAL(syncfs)(fd);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(syncfs)(fd);
@@ -2099,6 +2131,7 @@ EXPORT int sync_file_range(int fd, off_t off, off_t n, unsigned flags)
 	if (unlikely(!t))
 		return sync_file_range_event(CALLER(), fd, off, n, flags);
 	begin = shim_simple_begin(t, CALL_sync_file_range);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_sync_file_range));
 	r = REAL(sync_file_range)(fd, off, n, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(sync_file_range)(fd, off, n, flags);
@@ -2225,6 +2258,7 @@ EXPORT int fallocate(int fd, int mode, off_t off, off_t n)
 	if (unlikely(!t))
 		return fallocate_event(CALLER(), fd, mode, off, n);
 	begin = shim_simple_begin(t, CALL_fallocate);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_fallocate));
 	r = REAL(fallocate)(fd, mode, off, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(fallocate)(fd, mode, off, n);
@@ -2283,6 +2317,7 @@ EXPORT int fallocate64(int fd, int mode, off_t off, off_t n)
 	if (unlikely(!t))
 		return fallocate64_event(CALLER(), fd, mode, off, n);
 	begin = shim_simple_begin(t, CALL_fallocate64);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_fallocate64));
 	r = REAL(fallocate64)(fd, mode, off, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(fallocate64)(fd, mode, off, n);
@@ -2336,6 +2371,7 @@ EXPORT int posix_fallocate(int fd, off_t off, off_t n)
 	if (unlikely(!t))
 		return posix_fallocate_event(CALLER(), fd, off, n);
 	begin = shim_simple_begin(t, CALL_posix_fallocate);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_posix_fallocate));
 	r = REAL(posix_fallocate)(fd, off, n);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -2387,6 +2423,7 @@ EXPORT int posix_fallocate64(int fd, off_t off, off_t n)
 	if (unlikely(!t))
 		return posix_fallocate64_event(CALLER(), fd, off, n);
 	begin = shim_simple_begin(t, CALL_posix_fallocate64);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_posix_fallocate64));
 	r = REAL(posix_fallocate64)(fd, off, n);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -2441,6 +2478,7 @@ EXPORT int posix_fadvise(int fd, off_t off, off_t n, int advice)
 	if (unlikely(!t))
 		return posix_fadvise_event(CALLER(), fd, off, n, advice);
 	begin = shim_simple_begin(t, CALL_posix_fadvise);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_posix_fadvise));
 	r = REAL(posix_fadvise)(fd, off, n, advice);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -2495,6 +2533,7 @@ EXPORT int posix_fadvise64(int fd, off_t off, off_t n, int advice)
 	if (unlikely(!t))
 		return posix_fadvise64_event(CALLER(), fd, off, n, advice);
 	begin = shim_simple_begin(t, CALL_posix_fadvise64);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_posix_fadvise64));
 	r = REAL(posix_fadvise64)(fd, off, n, advice);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -2548,6 +2587,7 @@ EXPORT ssize_t readahead(int fd, off_t off, size_t n)
 	if (unlikely(!t))
 		return readahead_event(CALLER(), fd, off, n);
 	begin = shim_simple_begin(t, CALL_readahead);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_readahead));
 	r = REAL(readahead)(fd, off, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(readahead)(fd, off, n);
@@ -2606,6 +2646,7 @@ EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t n)
 	if (unlikely(!t))
 		return sendfile_event(CALLER(), out, in, off, n);
 	begin = shim_simple_begin(t, CALL_sendfile);
+	shim_near(t, shim_fd_known(in), key_sc(CALLER(), CALL_sendfile));
 	r = REAL(sendfile)(out, in, off, n);
 	while (unlikely(r == -1) && shim_broken(begin, in, 1))
 		r = REAL(sendfile)(out, in, off, n);
@@ -2664,6 +2705,7 @@ EXPORT ssize_t sendfile64(int out, int in, off_t *off, size_t n)
 	if (unlikely(!t))
 		return sendfile64_event(CALLER(), out, in, off, n);
 	begin = shim_simple_begin(t, CALL_sendfile64);
+	shim_near(t, shim_fd_known(in), key_sc(CALLER(), CALL_sendfile64));
 	r = REAL(sendfile64)(out, in, off, n);
 	while (unlikely(r == -1) && shim_broken(begin, in, 1))
 		r = REAL(sendfile64)(out, in, off, n);
@@ -2763,6 +2805,7 @@ EXPORT ssize_t tee(int in, int out, size_t n, unsigned flags)
 	if (unlikely(!t))
 		return tee_event(CALLER(), in, out, n, flags);
 	begin = shim_simple_begin(t, CALL_tee);
+	shim_near(t, shim_fd_known(in), key_sc(CALLER(), CALL_tee));
 	r = REAL(tee)(in, out, n, flags);
 	while (unlikely(r == -1) && shim_broken(begin, in, 0))
 		r = REAL(tee)(in, out, n, flags);
@@ -2819,6 +2862,7 @@ EXPORT ssize_t vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
 	if (unlikely(!t))
 		return vmsplice_event(CALLER(), fd, v, n, flags);
 	begin = shim_simple_begin(t, CALL_vmsplice);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_vmsplice));
 	r = REAL(vmsplice)(fd, v, n, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(vmsplice)(fd, v, n, flags);
@@ -3121,6 +3165,7 @@ EXPORT int tcsetattr(int fd, int how, const struct termios *to)
 	if (unlikely(!t))
 		return tcsetattr_event(CALLER(), fd, how, to);
 	begin = shim_simple_begin(t, CALL_tcsetattr);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_tcsetattr));
 	r = REAL(tcsetattr)(fd, how, to);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(tcsetattr)(fd, how, to);
@@ -3170,6 +3215,7 @@ EXPORT int tcdrain(int fd)
 	if (unlikely(!t))
 		return tcdrain_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_tcdrain);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_tcdrain));
 	r = REAL(tcdrain)(fd);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(tcdrain)(fd);
@@ -3252,6 +3298,7 @@ EXPORT int tcsendbreak(int fd, int time)
 	if (unlikely(!t))
 		return tcsendbreak_event(CALLER(), fd, time);
 	begin = shim_simple_begin(t, CALL_tcsendbreak);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_tcsendbreak));
 	r = REAL(tcsendbreak)(fd, time);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(tcsendbreak)(fd, time);
@@ -3330,6 +3377,7 @@ EXPORT int grantpt(int fd)
 	if (unlikely(!t))
 		return grantpt_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_grantpt);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_grantpt));
 	r = REAL(grantpt)(fd);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(grantpt)(fd);
@@ -3890,6 +3938,7 @@ EXPORT int fchdir(int fd)
 	if (unlikely(!t))
 		return fchdir_event(CALLER(), fd);
 	begin = shim_simple_begin(t, CALL_fchdir);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_fchdir));
 	r = REAL(fchdir)(fd);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(fchdir)(fd);
@@ -4565,6 +4614,7 @@ EXPORT long fpathconf(int fd, int name)
 	if (unlikely(!t))
 		return fpathconf_event(CALLER(), fd, name);
 	begin = shim_simple_begin(t, CALL_fpathconf);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_fpathconf));
 	r = REAL(fpathconf)(fd, name);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(fpathconf)(fd, name);
@@ -5171,6 +5221,7 @@ EXPORT int msync(void *addr, size_t n, int flags)
 	if (unlikely(!t))
 		return msync_event(CALLER(), addr, n, flags);
 	begin = shim_simple_begin(t, CALL_msync);
+	shim_near(t, 0, key_sc(CALLER(), CALL_msync));
 	r = REAL(msync)(addr, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -5271,6 +5322,7 @@ EXPORT int socket(int domain, int type, int protocol)
 	if (unlikely(!t))
 		return socket_event(CALLER(), domain, type, protocol);
 	begin = shim_simple_begin(t, CALL_socket);
+	shim_near(t, 0, key_sc(CALLER(), CALL_socket));
 	r = REAL(socket)(domain, type, protocol);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -5577,6 +5629,7 @@ EXPORT ssize_t send(int fd, const void *buf, size_t n, int flags)
 	if (unlikely(!t))
 		return send_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL_send);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_send));
 	r = shim_may_ask(CALL_send) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(send)(fd, buf, n, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(send)(fd, buf, n, flags);
@@ -5635,6 +5688,7 @@ EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
 	if (unlikely(!t))
 		return __send_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL___send);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___send));
 	r = shim_may_ask(CALL___send) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(__send)(fd, buf, n, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(__send)(fd, buf, n, flags);
@@ -5759,6 +5813,7 @@ EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
 	if (unlikely(!t))
 		return recv_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL_recv);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_recv));
 	r = shim_may_ask(CALL_recv) ? shim_asked(sys(SYS_recvfrom, fd, buf, n, flags, 0, 0)) : REAL(recv)(fd, buf, n, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(recv)(fd, buf, n, flags);
@@ -5818,6 +5873,7 @@ EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags)
 	if (unlikely(!t))
 		return __recv_chk_event(CALLER(), fd, buf, n, space, flags);
 	begin = shim_simple_begin(t, CALL___recv_chk);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___recv_chk));
 	r = REAL(__recv_chk)(fd, buf, n, space, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(__recv_chk)(fd, buf, n, space, flags);
@@ -6047,6 +6103,7 @@ EXPORT int epoll_create(int size)
 	if (unlikely(!t))
 		return epoll_create_event(CALLER(), size);
 	begin = shim_simple_begin(t, CALL_epoll_create);
+	shim_near(t, 0, key_sc(CALLER(), CALL_epoll_create));
 	r = REAL(epoll_create)(size);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -6093,6 +6150,7 @@ EXPORT int epoll_create1(int flags)
 	if (unlikely(!t))
 		return epoll_create1_event(CALLER(), flags);
 	begin = shim_simple_begin(t, CALL_epoll_create1);
+	shim_near(t, 0, key_sc(CALLER(), CALL_epoll_create1));
 	r = REAL(epoll_create1)(flags);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -6226,6 +6284,7 @@ EXPORT int eventfd(unsigned int initval, int flags)
 	if (unlikely(!t))
 		return eventfd_event(CALLER(), initval, flags);
 	begin = shim_simple_begin(t, CALL_eventfd);
+	shim_near(t, 0, key_sc(CALLER(), CALL_eventfd));
 	r = REAL(eventfd)(initval, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -6275,6 +6334,7 @@ EXPORT int eventfd_read(int fd, eventfd_t *value)
 	if (unlikely(!t))
 		return eventfd_read_event(CALLER(), fd, value);
 	begin = shim_simple_begin(t, CALL_eventfd_read);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_eventfd_read));
 	r = REAL(eventfd_read)(fd, value);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(eventfd_read)(fd, value);
@@ -6327,6 +6387,7 @@ EXPORT int eventfd_write(int fd, eventfd_t value)
 	if (unlikely(!t))
 		return eventfd_write_event(CALLER(), fd, value);
 	begin = shim_simple_begin(t, CALL_eventfd_write);
+	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_eventfd_write));
 	r = REAL(eventfd_write)(fd, value);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(eventfd_write)(fd, value);
@@ -6379,6 +6440,7 @@ EXPORT int timerfd_create(clockid_t clock, int flags)
 	if (unlikely(!t))
 		return timerfd_create_event(CALLER(), clock, flags);
 	begin = shim_simple_begin(t, CALL_timerfd_create);
+	shim_near(t, 0, key_sc(CALLER(), CALL_timerfd_create));
 	r = REAL(timerfd_create)(clock, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -7189,6 +7251,7 @@ EXPORT int thrd_sleep(const struct timespec *time, struct timespec *left)
 	if (unlikely(!t))
 		return thrd_sleep_event(CALLER(), time, left);
 	begin = shim_simple_begin(t, CALL_thrd_sleep);
+	shim_near(t, 0, key_sc(CALLER(), CALL_thrd_sleep));
 	r = REAL(thrd_sleep)(time, left);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -7248,6 +7311,7 @@ EXPORT pid_t wait(int *st)
 	if (unlikely(!t))
 		return wait_event(CALLER(), st);
 	begin = shim_simple_begin(t, CALL_wait);
+	shim_near(t, 0, key_sc(CALLER(), CALL_wait));
 	r = REAL(wait)(st);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -7298,6 +7362,7 @@ EXPORT pid_t waitpid(pid_t pid, int *st, int options)
 	if (unlikely(!t))
 		return waitpid_event(CALLER(), pid, st, options);
 	begin = shim_simple_begin(t, CALL_waitpid);
+	shim_near(t, 0, key_sc(CALLER(), CALL_waitpid));
 	r = REAL(waitpid)(pid, st, options);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -7398,6 +7463,7 @@ EXPORT pid_t __wait(int *st)
 	if (unlikely(!t))
 		return __wait_event(CALLER(), st);
 	begin = shim_simple_begin(t, CALL___wait);
+	shim_near(t, 0, key_sc(CALLER(), CALL___wait));
 	r = REAL(__wait)(st);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -7448,6 +7514,7 @@ EXPORT pid_t __waitpid(pid_t pid, int *st, int options)
 	if (unlikely(!t))
 		return __waitpid_event(CALLER(), pid, st, options);
 	begin = shim_simple_begin(t, CALL___waitpid);
+	shim_near(t, 0, key_sc(CALLER(), CALL___waitpid));
 	r = REAL(__waitpid)(pid, st, options);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -8109,6 +8176,7 @@ EXPORT unsigned int sleep(unsigned int seconds)
 	if (unlikely(!t))
 		return sleep_event(CALLER(), seconds);
 	begin = shim_simple_begin(t, CALL_sleep);
+	shim_near(t, 0, key_sc(CALLER(), CALL_sleep));
 	r = REAL(sleep)(seconds);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -8153,6 +8221,7 @@ EXPORT int usleep(useconds_t us)
 	if (unlikely(!t))
 		return usleep_event(CALLER(), us);
 	begin = shim_simple_begin(t, CALL_usleep);
+	shim_near(t, 0, key_sc(CALLER(), CALL_usleep));
 	r = REAL(usleep)(us);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -8631,6 +8700,7 @@ EXPORT ssize_t getrandom(void *buf, size_t n, unsigned int flags)
 	if (unlikely(!t))
 		return getrandom_event(CALLER(), buf, n, flags);
 	begin = shim_simple_begin(t, CALL_getrandom);
+	shim_near(t, 0, key_sc(CALLER(), CALL_getrandom));
 	r = REAL(getrandom)(buf, n, flags);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -9941,6 +10011,7 @@ EXPORT int sigsuspend(const sigset_t *set)
 	if (unlikely(!t))
 		return sigsuspend_event(CALLER(), set);
 	begin = shim_simple_begin(t, CALL_sigsuspend);
+	shim_near(t, 0, key_sc(CALLER(), CALL_sigsuspend));
 	r = REAL(sigsuspend)(set);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -9985,6 +10056,7 @@ EXPORT int __sigsuspend(const sigset_t *set)
 	if (unlikely(!t))
 		return __sigsuspend_event(CALLER(), set);
 	begin = shim_simple_begin(t, CALL___sigsuspend);
+	shim_near(t, 0, key_sc(CALLER(), CALL___sigsuspend));
 	r = REAL(__sigsuspend)(set);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -10110,6 +10182,7 @@ EXPORT int pause(void)
 	if (unlikely(!t))
 		return pause_event(CALLER());
 	begin = shim_simple_begin(t, CALL_pause);
+	shim_near(t, 0, key_sc(CALLER(), CALL_pause));
 	r = REAL(pause)();
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -10157,6 +10230,7 @@ EXPORT int __sigpause(int sigormask, int is_sig)
 	if (unlikely(!t))
 		return __sigpause_event(CALLER(), sigormask, is_sig);
 	begin = shim_simple_begin(t, CALL___sigpause);
+	shim_near(t, 0, key_sc(CALLER(), CALL___sigpause));
 	r = REAL(__sigpause)(sigormask, is_sig);
 	end = shim_ticks();
 	t->slot->call = 0;
@@ -10201,6 +10275,7 @@ EXPORT int __xpg_sigpause(int sig)
 	if (unlikely(!t))
 		return __xpg_sigpause_event(CALLER(), sig);
 	begin = shim_simple_begin(t, CALL___xpg_sigpause);
+	shim_near(t, 0, key_sc(CALLER(), CALL___xpg_sigpause));
 	r = REAL(__xpg_sigpause)(sig);
 	end = shim_ticks();
 	t->slot->call = 0;

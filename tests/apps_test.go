@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -361,5 +362,15 @@ func TestApps(t *testing.T) {
 				t.Errorf("prophet info: %v\n%s", err, clip(string(out)))
 			}
 		})
+	}
+}
+
+// TestCoverKept: what the recorder itself reads, to keep a file as it was before the run, is not the program's.
+func TestCoverKept(t *testing.T) {
+	r := Cmd{Argv: []string{"dd", "if=/dev/zero", "of=big", "bs=4096", "count=1", "conv=notrunc"}, Setup: func(dir string) error {
+		return os.WriteFile(filepath.Join(dir, "big"), make([]byte, 8<<20), 0o644)
+	}}.Recorded(t)
+	if c := sound(t, r.Trace).Cover; c.ReadBytes > 1<<20 || c.WriteBytes > 1<<20 {
+		t.Errorf("%d bytes read and %d written are told of a program that copied 4096", c.ReadBytes, c.WriteBytes)
 	}
 }

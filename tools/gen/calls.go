@@ -331,13 +331,13 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, again, convert str
 	for _, x := range fields {
 		f[x[2:4]] = strings.ReplaceAll(strings.TrimSuffix(x[strings.Index(x, "=")+2:], ";"), "e.t", "t")
 	}
-	object, odd := "0", []string{}
+	object, near, odd := "0", "0", []string{}
 	for _, o := range obj {
 		o = strings.TrimSuffix(strings.TrimPrefix(o, "e.obj = "), ";")
 		if strings.HasPrefix(o, "shim_obj_fd(e.t, ") {
 			fd := strings.TrimSuffix(strings.TrimPrefix(o, "shim_obj_fd(e.t, "), ")")
-			object = "o"
-			odd = append(odd, fmt.Sprintf("u64 o = shim_fd_known(%s);", fd))
+			object, near = "o", fmt.Sprintf("shim_fd_known(%s)", fd)
+			odd = append(odd, fmt.Sprintf("u64 o = %s;", near))
 		} else {
 			object = strings.ReplaceAll(o, "e.t", "t")
 		}
@@ -361,7 +361,7 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, again, convert str
 	}
 	fmt.Fprintf(b, "\nEXPORT %s %s(%s)\n{\n\tstruct thr *t = shim_simple(CLASS_%s);\n\tu64 begin, end;\n\t%s r;\n", s.ret, s.name, s.args, c.Class, s.ret)
 	fmt.Fprintf(b, "\tif (unlikely(!t))\n\t\treturn %s_event(CALLER()%s%s);\n", id, comma, params)
-	fmt.Fprintf(b, "\tbegin = shim_simple_begin(t, CALL_%s);\n\tr = %s;\n", id, call)
+	fmt.Fprintf(b, "\tbegin = shim_simple_begin(t, CALL_%s);\n\tshim_near(t, %s, key_sc(CALLER(), CALL_%s));\n\tr = %s;\n", id, near, id, call)
 	repeat(b, again, "begin")
 	b.WriteString("\tend = shim_ticks();\n\tt->slot->call = 0;\n")
 	b.WriteString("\t{\n")
