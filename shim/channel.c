@@ -210,8 +210,8 @@ ssize_t shim_channel_read(const struct expect *x, int fd, const struct iovec *v,
 	if (x->ret < 0)
 		return shim_re_ret(x);
 	shim_token_await(shim_self.thr, x);
-	if (kept && flags & (MSG_PEEK | MSG_OOB))
-		shim_channel_await(fd, flags & MSG_OOB ? POLLPRI : POLLIN);
+	if ((kept && flags & (MSG_PEEK | MSG_OOB)) || (!want && !whole && !shim_room_of(v, n)))
+		shim_channel_await(fd, flags & MSG_OOB ? POLLPRI : POLLIN); /* none of it is taken */
 	else
 		for (;;) {
 			struct iovec p = {room, sizeof room};

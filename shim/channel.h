@@ -38,6 +38,14 @@ static inline void shim_scatter(const struct iovec *v, u64 n, const u8 *from, u6
 	}
 }
 
+static inline u64 shim_room_of(const struct iovec *v, int n)
+{
+	u64 sum = 0;
+	for (; n > 0; v++, n--)
+		sum += v->iov_len;
+	return sum;
+}
+
 /* Takes x's result out of fd and gives it; what the kernel has is awaited. */
 HIDDEN ssize_t shim_channel_read(const struct expect *x, int fd, const struct iovec *v, int n, int flags);
 /* As many bytes as were written. msg: with what goes beside the data, or NULL. */

@@ -128,6 +128,19 @@ int main(void)
 	show("read of what came", read(fd, c, 5));
 	m.msg_controllen = 0;
 	show("recvmsg nothing", recvmsg(sv[1], &m, MSG_DONTWAIT));
+	/* room for nothing: a stream keeps what has come, a message is gone */
+	memset(&m, 0, sizeof m);
+	write(sv[0], "xyz", 3);
+	show("recvmsg of no pieces", recvmsg(sv[1], &m, 0));
+	show("recv of nothing", recv(sv[1], c, 0, 0));
+	show("read of nothing", read(sv[1], c, 0));
+	show("read of it", read(sv[1], c, 9));
+	write(dg[0], "abc", 3);
+	write(dg[0], "de", 2);
+	show("read of no datagram", read(dg[1], c, 0));
+	show("recvmsg of no pieces", recvmsg(dg[1], &m, 0));
+	printf("cut %d\n", m.msg_flags == MSG_TRUNC);
+	show("the next", recv(dg[1], c, 9, 0));
 	show("recvmsg nowhere", recvmsg(sv[1], (void *)8, 0));
 	show("sendmsg nowhere", sendmsg(sv[1], (void *)8, 0));
 	/* many at once */
