@@ -142,6 +142,13 @@ HIDDEN void *shim_syscall_jump(long n, long a, long b)
 	return shim_replays ? shim_true(CALL_syscall) : shim_real(CALL_syscall); /* not through a C function */
 }
 
+/* What the system call gave the program. */
+static void gave(struct ev *e, long p, u64 len)
+{
+	if (len && shim_ctl.inputs)
+		shim_data_slow(e, PROPHET_InputsFull, (const void *)p, len);
+}
+
 static void after(struct ev *e, long n, const long *a, long r)
 {
 	switch (n) {
@@ -149,8 +156,13 @@ static void after(struct ev *e, long n, const long *a, long r)
 		e->obj = futex(e->t, (const void *)a[0]);
 		break;
 	case SYS_getrandom:
-		if (r > 0 && shim_ctl.inputs)
-			shim_data_slow(e, PROPHET_InputsFull, (const void *)a[0], (u64)r);
+		gave(e, a[0], r > 0 ? (u64)r : 0);
+		break;
+	case SYS_rt_sigpending:
+		gave(e, a[0], r == 0 ? (u64)a[1] : 0);
+		break;
+	case SYS_rt_sigtimedwait:
+		gave(e, a[1], r > 0 && a[1] ? sizeof(siginfo_t) : 0);
 		break;
 	case SYS_close:
 		if (r == 0)

@@ -498,6 +498,18 @@ static long re_syscall(long n, ...)
 	case SYS_getrandom:
 		feed_data(x, (void *)a[0], (u64)a[1]);
 		return shim_re_ret(x);
+	case SYS_rt_sigpending:
+		if (!x->data)
+			return real(n, a[0], a[1]);
+		feed_data(x, (void *)a[0], (u64)a[1]);
+		return shim_re_ret(x);
+	case SYS_rt_sigtimedwait:
+		if (x->ret > 0 && a[1]) {
+			shim_zero((void *)a[1], sizeof(siginfo_t));
+			((siginfo_t *)a[1])->si_signo = (int)x->ret;
+			feed_data(x, (void *)a[1], sizeof(siginfo_t));
+		}
+		return shim_re_ret(x);
 	case SYS_pidfd_open:
 	case SYS_setpgid:
 		a[0] = (long)shim_task_now(a[0]);
@@ -511,6 +523,8 @@ static long re_syscall(long n, ...)
 			x->ret = r; /* an address */
 		return r;
 	default:
+		if (x->ret == -EINTR)
+			return shim_re_ret(x); /* by a signal, which has been handled */
 		return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 	}
 }

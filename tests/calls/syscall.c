@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -37,8 +38,11 @@ static void say(const char *what, long r)
 	fflush(stdout);
 }
 
+static volatile int handled;
+
 static void handler(int sig)
 {
+	handled++;
 }
 
 /* What the kernel says of handlers that the C library installed. */
@@ -58,6 +62,49 @@ static void handlers(void)
 	printf("handler %d %d\n", was.fn == handler, (was.flags & SA_SIGINFO) && (was.flags & SA_NODEFER));
 	say("rt_sigaction", syscall(SYS_rt_sigaction, SIGTERM, 0, (void *)8, 8));
 	say("rt_sigaction", syscall(SYS_rt_sigaction, 99, 0, &was, 8));
+}
+
+/* Waits by number for a signal that is blocked until then, or let through by the call. */
+static void waits(void)
+{
+	unsigned long usr1 = 1ul << (SIGUSR1 - 1), none = 0;
+	struct timespec until = {10, 0};
+	struct {
+		unsigned long *set, size;
+	} sixth = {&none, 8};
+	struct epoll_event ready;
+	siginfo_t si;
+	int i, ep = epoll_create1(0), parent = getpid();
+	struct sigaction a = {.sa_handler = handler};
+	sigaction(SIGUSR1, &a, 0);
+	say("rt_sigprocmask", syscall(SYS_rt_sigprocmask, SIG_BLOCK, &usr1, 0, 8));
+	for (i = 0; i < 6; i++) {
+		long r = 0, pid = fork();
+		if (!pid) {
+			kill(parent, SIGUSR1);
+			_exit(0);
+		}
+		if (i == 0)
+			r = syscall(SYS_rt_sigsuspend, &none, 8);
+		else if (i == 1)
+			r = syscall(SYS_ppoll, 0, 0, &until, &none, 8);
+		else if (i == 2)
+			r = syscall(SYS_pselect6, 0, 0, 0, 0, &until, &sixth);
+		else if (i == 3)
+			r = syscall(SYS_epoll_pwait, ep, &ready, 1, 10000, &none, 8);
+		else if (i == 4)
+			r = syscall(SYS_rt_sigtimedwait, &usr1, &si, 0, 8);
+		waitpid(pid, 0, 0);
+		printf("%d %d ", i, handled);
+		say("wait", r);
+		if (i == 4)
+			printf("came %d %d %d\n", si.si_signo == SIGUSR1, si.si_code == SI_USER, si.si_pid == pid);
+	}
+	say("rt_sigpending", syscall(SYS_rt_sigpending, &none, 8));
+	printf("pending %d %d\n", none == usr1, handled);
+	say("rt_sigprocmask", syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &usr1, 0, 8));
+	printf("handled %d\n", handled);
+	close(ep);
 }
 
 static void child(const char *what, long pid)
@@ -89,6 +136,7 @@ int main(int argc, char **argv)
 	say("getrandom", syscall(SYS_getrandom, r, sizeof r, 0));
 	say("write", syscall(SYS_write, 1, "raw\n", 4));
 	handlers();
+	waits();
 	pthread_create(&th, 0, waiter, 0);
 	usleep(5000);
 	__atomic_store_n(&word, 1, __ATOMIC_RELEASE);
