@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -244,5 +245,18 @@ func TestIssueKilled(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(tmp); len(left) > 0 {
 		t.Errorf("left is %v", left)
+	}
+}
+
+// TestPredictUnreachable: a target that is not there says so before the program, which takes its time, is run at home.
+func TestPredictUnreachable(t *testing.T) {
+	trace := Cmd{Argv: []string{"sleep", "8"}}.Recorded(t).Trace
+	for _, target := range []string{"local,dir=" + filepath.Join(t.TempDir(), "none"), "exec:false"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+		out, err := exec.CommandContext(ctx, built(t, "prophet"), "predict", trace, "--target", target).CombinedOutput()
+		cancel()
+		if err == nil || !strings.Contains(string(out), "prophet: target "+target+": ") {
+			t.Errorf("%s: %v: %s", target, err, out)
+		}
 	}
 }

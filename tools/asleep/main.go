@@ -196,5 +196,9 @@ func finish(in, mapFile, out string) error {
 	m.put(uint64(at+len(magic)), table+uint64(len(early)+len(rest)))
 	m.put(uint64(at+len(magic)+8), uint64(len(late)/relaSize))
 	m.put(uint64(at+len(magic)+16), entry)
-	return os.WriteFile(out, m.b, 0o755)
+	// Programs that are being recorded may have the one before mapped: it must stay as it is.
+	if err := os.WriteFile(out+".new", m.b, 0o755); err != nil {
+		return err
+	}
+	return os.Rename(out+".new", out)
 }

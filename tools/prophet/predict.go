@@ -199,6 +199,15 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 	if other != nil && !p.force {
 		return nil, other
 	}
+	there, err := reach(ctx, specs)
+	defer func() {
+		for _, t := range there {
+			t.Close()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
 	if err := p.atHome(ctx); err != nil {
 		return nil, err
 	}
@@ -213,8 +222,10 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 		return nil, refused
 	}
 	var list []*forecast
-	for _, s := range specs {
-		f, err := p.ask(ctx, s)
+	for range specs {
+		t := there[0]
+		there = there[1:]
+		f, err := p.ask(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -224,6 +235,27 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 		list = append(list, f)
 	}
 	return list, nil
+}
+
+// reach opens the targets before anything is tried at home: one that is not there says so at once. What it has opened it returns
+// with an error, too.
+func reach(ctx context.Context, specs []target.Spec) (there []*target.Target, err error) {
+	for _, s := range specs {
+		t, err := target.Open(ctx, s)
+		if err != nil {
+			return there, err
+		}
+		there = append(there, t)
+		at := &issuer{Target: t}
+		err = at.steady(ctx, func() error {
+			_, err := t.Hello(ctx, false, nil)
+			return err
+		})
+		if err != nil {
+			return there, err
+		}
+	}
+	return there, nil
 }
 
 // atHome runs the program and issues its demand in turn.
@@ -410,8 +442,14 @@ func (i *issuer) open(ctx context.Context, s target.Spec) error {
 	if err != nil {
 		return err
 	}
+	return i.take(ctx, t)
+}
+
+// take issues on a target that is open already, and is closed where that fails.
+func (i *issuer) take(ctx context.Context, t *target.Target) error {
 	i.Target, i.files = t, map[string]string{}
-	if err = i.put(ctx, "program", i.p.program); err != nil {
+	err := i.steady(ctx, func() error { return i.put(ctx, "program", i.p.program) })
+	if err != nil {
 		t.Close()
 	}
 	return err
@@ -531,11 +569,12 @@ func (i *issuer) once(ctx context.Context, program string, more ...string) (*iss
 }
 
 // ask issues on one target and works out the answer.
-func (p *predictor) ask(ctx context.Context, s target.Spec) (*forecast, error) {
+func (p *predictor) ask(ctx context.Context, t *target.Target) (*forecast, error) {
+	s := t.Spec()
 	bar := term.NewProgress("issuing on " + s.Text)
 	defer bar.Done()
 	at := &issuer{p: p}
-	if err := at.open(ctx, s); err != nil {
+	if err := at.take(ctx, t); err != nil {
 		return nil, err
 	}
 	defer at.Close()
