@@ -1,5 +1,6 @@
 /* Calls on descriptors as such. The recorder has a few of its own, high up: the program must not meet them, so a call
- * that names one gets the answer it would get if that were no descriptor, and one that wants its number moves ours away.
+ * that names one gets the answer it would get if that were no descriptor, which is recorded as any other, as a
+ * re-execution has not the same ones; and one that wants its number moves ours away.
  */
 #include "wrap_all.h"
 #include "replay.h"
@@ -114,12 +115,10 @@ static int unseen(int r)
 EXPORT int dup(int fd)
 {
 	struct ev e;
-	int r;
-	if (unlikely(shim_fd_ours(fd)))
-		return no_such();
+	int r, ours = shim_fd_ours(fd);
 	if (!shim_begin(&e, CALL_dup, CLASS_disk, CALLER()))
-		return unseen(REAL(dup)(fd));
-	r = REAL(dup)(fd);
+		return unlikely(ours) ? no_such() : unseen(REAL(dup)(fd));
+	r = unlikely(ours) ? no_such() : REAL(dup)(fd);
 	shim_end(&e, WRAP_BLOCK); /* when it was over tells who got a number first */
 	e.ret = shim_ret_errno(r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -127,25 +126,23 @@ EXPORT int dup(int fd)
 	return r;
 }
 
-#define DUP_TO(name, args, call, more)                                  \
-	EXPORT int name args                                            \
-	{                                                               \
-		struct ev e;                                            \
-		int r;                                                  \
-		if (unlikely(shim_fd_ours(fd)))                         \
-			return no_such();                               \
-		if (unlikely(shim_fd_ours(to)))                         \
-			shim_fd_yield(to);                              \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) \
-			return unseen(REAL(name) call);                 \
-		r = REAL(name) call;                                    \
-		shim_end(&e, WRAP_BLOCK);                               \
-		e.ret = shim_ret_errno(r);                              \
-		e.obj = shim_obj_fd(e.t, fd);                           \
-		e.f1 = (u64)(i64)to;                                    \
-		more;                                                   \
-		duplicated(&e, fd, r);                                  \
-		return r;                                               \
+#define DUP_TO(name, args, call, more)                                               \
+	EXPORT int name args                                                         \
+	{                                                                            \
+		struct ev e;                                                         \
+		int r, ours = shim_fd_ours(fd);                                      \
+		if (unlikely(shim_fd_ours(to)) && !ours)                             \
+			shim_fd_yield(to);                                           \
+		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER()))              \
+			return unlikely(ours) ? no_such() : unseen(REAL(name) call); \
+		r = unlikely(ours) ? no_such() : REAL(name) call;                    \
+		shim_end(&e, WRAP_BLOCK);                                            \
+		e.ret = shim_ret_errno(r);                                           \
+		e.obj = shim_obj_fd(e.t, fd);                                        \
+		e.f1 = (u64)(i64)to;                                                 \
+		more;                                                                \
+		duplicated(&e, fd, r);                                               \
+		return r;                                                            \
 	}
 DUP_TO(dup2, (int fd, int to), (fd, to), (void)0)
 DUP_TO(__dup2, (int fd, int to), (fd, to), (void)0)
@@ -191,13 +188,11 @@ static int fcntl_on(fcntl_fn real, u32 call, int fd, int cmd, unsigned long arg,
 {
 	u8 room[64];
 	struct ev e;
-	int r;
-	if (unlikely(shim_fd_ours(fd)))
-		return no_such();
+	int r, ours = shim_fd_ours(fd);
 	if (!shim_begin(&e, call, CLASS_disk, pc))
-		return duplicates(cmd) ? unseen(duplicate_from(real, fd, cmd, arg)) : real(fd, cmd, arg);
+		return unlikely(ours) ? no_such() : duplicates(cmd) ? unseen(duplicate_from(real, fd, cmd, arg)) : real(fd, cmd, arg);
 	e.inbuf = room;
-	r = duplicates(cmd) ? duplicate_from(real, fd, cmd, arg) : real(fd, cmd, arg);
+	r = unlikely(ours) ? no_such() : duplicates(cmd) ? duplicate_from(real, fd, cmd, arg) : real(fd, cmd, arg);
 	shim_end(&e, cmd == F_SETLKW || cmd == F_OFD_SETLKW || duplicates(cmd));
 	e.ret = shim_ret_errno(r);
 	e.obj = shim_obj_fd(e.t, fd);
@@ -283,16 +278,14 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	va_list ap;
 	unsigned long arg;
 	u32 n;
-	int r;
+	int r, ours = shim_fd_ours(fd);
 	va_start(ap, request);
 	arg = va_arg(ap, unsigned long);
 	va_end(ap);
-	if (unlikely(shim_fd_ours(fd)))
-		return no_such();
 	if (!shim_begin(&e, CALL_ioctl, CLASS_disk, CALLER()))
-		return REAL(ioctl)(fd, request, arg);
+		return unlikely(ours) ? no_such() : REAL(ioctl)(fd, request, arg);
 	e.inbuf = room;
-	r = REAL(ioctl)(fd, request, arg);
+	r = unlikely(ours) ? no_such() : REAL(ioctl)(fd, request, arg);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno(r);
 	e.obj = shim_obj_fd(e.t, fd);

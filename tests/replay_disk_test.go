@@ -123,6 +123,11 @@ func TestReexecuteInner(t *testing.T) {
 	rerun(t, 5, "exec "+compile(t, filepath.Join(top, "tests", "replay", "inner.c")), nil)
 }
 
+// TestReexecuteSweep: whoever asks of all numbers meets the recorder's own, which are not those of a re-execution.
+func TestReexecuteSweep(t *testing.T) {
+	rerun(t, 3, "exec "+compile(t, filepath.Join(top, "tests", "replay", "sweep.c")), nil)
+}
+
 // notFed are the rows of Reexec "feed" that nothing answers yet: of other parts.
 var notFed = map[string]bool{
 	"msgrcv":           true,
