@@ -361,6 +361,20 @@ static int arrived(struct replaythread *th)
 }
 
 #define AWAIT_NS 3000000000ull /* for a thread that runs and comes to no event: it may compute, or spin, behind its last one */
+#define AWAIT_TURN_NS 1000000000ull /* for turns that nobody gives: each was written on its own, when all still ran on */
+
+/* Where all threads of all processes wait for turns nobody can give one. */
+static int all_wait(const struct thr *t)
+{
+	const struct replaythread *th = shim_index_threads();
+	u32 i, state;
+	for (i = 1; i < shim_index->threads; i++) {
+		state = th[i].uid && i != t->uid ? __atomic_load_n(&th[i].state, __ATOMIC_ACQUIRE) : PROPHET_TurnNone;
+		if (state != PROPHET_TurnNone && state != PROPHET_TurnWaits && state != PROPHET_TurnEnd && state != PROPHET_TurnOver)
+			return 0;
+	}
+	return 1;
+}
 
 void shim_re_await(struct thr *t)
 {
@@ -369,22 +383,25 @@ void shim_re_await(struct thr *t)
 	u32 i, away, waits;
 	for (;;) {
 		struct timespec ts = {0, 50000}, m;
-		for (i = 1, away = waits = 0, sum = 0; i < shim_index->threads; i++)
+		for (i = 1, away = waits = 0, sum = 0; i < shim_index->threads; i++) {
+			sum += th[i].event;
 			if (th[i].uid && th[i].proc == t->proc && i != t->uid && !arrived(&th[i])) {
 				away++;
 				waits += th[i].state != PROPHET_TurnRuns;
-				sum += th[i].event;
 			}
+		}
 		if (!away || shim_re_detached())
 			return;
 		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 			shim_re_stop(t, PROPHET_TurnStopped);
 		sys(SYS_clock_gettime, CLOCK_MONOTONIC, &m);
 		now = (u64)m.tv_sec * 1000000000u + (u64)m.tv_nsec;
-		if (!since || waits || sum != events)
+		if (!since || sum != events || (waits && !all_wait(t)))
 			since = now;
-		if (now - since > AWAIT_NS)
+		if (now - since > (waits ? AWAIT_TURN_NS : AWAIT_NS)) {
+			t->re->alone = waits != 0;
 			return;
+		}
 		events = sum;
 		sys(SYS_nanosleep, &ts, 0);
 		shim_park();

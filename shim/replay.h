@@ -36,6 +36,7 @@ struct re {
 	const struct ev *came; /* what differs; whole: with its result */
 	u64 differs_at;
 	u32 whole, exiter; /* exiter: this thread has ended the process */
+	u32 alone; /* alone: turns that others should give before the end of its process do not come, and it waits for none */
 	u32 handlers, busy; /* signals of the trace whose handlers have not returned. busy: a handler may have interrupted us */
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
 	u8 path[256];

@@ -94,7 +94,8 @@ void shim_token_take(struct thr *t, u64 turn)
 	shim_token_give(t);
 	if (how != PROPHET_TokenGiven)
 		beside(t, n, how);
-	shim_turn(t, 0, PROPHET_ReplayToken, n, token_away, &n);
+	if (likely(!t->re->alone))
+		shim_turn(t, 0, PROPHET_ReplayToken, n, token_away, &n);
 	t->re->turn = n;
 	__atomic_store_n(&shim_index->token, n << TID_BITS | t->tid, __ATOMIC_RELEASE);
 }
@@ -102,7 +103,7 @@ void shim_token_take(struct thr *t, u64 turn)
 void shim_token_await(struct thr *t, const struct expect *x)
 {
 	u64 n = x->token >> 3;
-	if (n && (x->token & 3) == PROPHET_TokenGiven)
+	if (n && (x->token & 3) == PROPHET_TokenGiven && !t->re->alone)
 		shim_turn(t, 0, PROPHET_ReplayToken, n, token_away, &n);
 }
 

@@ -258,6 +258,23 @@ func (s *State) more(t *trace.Trace, o *Outside, th *trace.Thread) *Difference {
 	return d
 }
 
+// behind reports whether a thread waits for a turn that nobody can give: its next event was over only when another thread had
+// ended their process. What threads do then is written one thread after the other, so that what came before it need not be.
+func (s *State) behind(t *trace.Trace, th *trace.Thread, next *trace.Record) bool {
+	if s.Threads[th.UID].State != cabi.TurnWaits {
+		return false
+	}
+	for _, x := range t.Threads {
+		if x.Proc != th.Proc || x == th {
+			continue
+		}
+		if at, ended, err := t.EndedAt(x); err == nil && ended {
+			return next.End > at
+		}
+	}
+	return false
+}
+
 // Missing reports the first thread that ended before all of its events were asked for, or never came to be; nil when
 // there is none. While the world stands, those that are there (or could still come) are not counted.
 func (s *State) Missing(t *trace.Trace, o *Outside, there map[uint32]time.Duration, over bool) *Difference {
@@ -278,7 +295,7 @@ func (s *State) Missing(t *trace.Trace, o *Outside, there map[uint32]time.Durati
 			}
 		}
 		a := lookAt(t, x, is.Event, lastEvents)
-		if !a.found {
+		if !a.found || over && s.behind(t, x, &a.rec) {
 			continue
 		}
 		if first == nil || a.rec.Begin < first.rec.Begin {

@@ -44,6 +44,12 @@ func (p *Proc) Origin() (parent, uid uint32, nth uint64) { return p.parentNo, p.
 // Ended reports whether this thread ended its process, or made another program of it: whether its records say so, and
 // nothing that an exec which failed would go on with follows. It reads backwards, as far as it must.
 func (t *Trace) Ended(th *Thread) (bool, error) {
+	_, ended, err := t.EndedAt(th)
+	return ended, err
+}
+
+// EndedAt is Ended, and when, in ticks.
+func (t *Trace) EndedAt(th *Thread) (at uint64, ended bool, err error) {
 	later := false
 	for i := len(th.chunks) - 1; i >= 0; i-- {
 		it := Iter{t: t, th: th, next: i, seq: th.chunks[i].seq}
@@ -56,19 +62,19 @@ func (t *Trace) Ended(th *Thread) (bool, error) {
 				break
 			}
 			if err != nil {
-				return false, err
+				return 0, false, err
 			}
 			switch r.Tag {
 			case cabi.TagExit:
-				how, found, after = r.Nums[0], true, false
+				how, at, found, after = r.Nums[0], r.Begin, true, false
 			case TagEvent:
 				after = true
 			}
 		}
 		if found {
-			return how != cabi.ExitExec || !after && !later, nil
+			return at, how != cabi.ExitExec || !after && !later, nil
 		}
 		later = later || after
 	}
-	return false, nil
+	return 0, false, nil
 }
