@@ -45,7 +45,7 @@ func (b *bench) demand() error {
 		apart = append(apart, 100*math.Abs(calibrate.Scale(machines[i-1], machines[i], nil).Factor-1))
 	}
 	if len(apart) > 0 {
-		b.add(row{Name: "calibrate/apart", Value: median(apart), Unit: "%", Note: "factor between two calibrations in a row"})
+		b.add(row{Name: "calibrate/apart", Value: median(apart), Unit: "%", Limit: 5, Note: "factor between two calibrations in a row"})
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func main() {
 	b := &bench{}
 	only, build := "", ""
 	flag.IntVar(&b.rounds, "n", 5, "rounds")
-	flag.StringVar(&only, "only", "", "parts or programs to measure, separated by commas: "+names())
+	flag.StringVar(&only, "only", "", "parts or programs to measure, separated by commas (replay/xz: of re-executions that of xz): "+names())
 	flag.BoolVar(&b.json, "json", false, "print JSON")
 	flag.BoolVar(&b.quick, "quick", false, "a tenth of the work, to see that all runs")
 	flag.StringVar(&build, "build", "build", "where libprophet.so and prophet are")
@@ -157,6 +157,9 @@ func (b *bench) wanted(name string) bool {
 	}
 	for _, o := range b.only {
 		if o == name {
+			return true
+		}
+		if name == "replay" && strings.HasPrefix(o, "replay/") {
 			return true
 		}
 		if name == "issue" && slices.ContainsFunc(issuedPrograms, func(p issued) bool { return p.name == o }) {

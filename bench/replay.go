@@ -6,12 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // Re-execution: the lock benchmark against its recorded run, programs against their bare run, by the wall clock. A
-// re-execution's time is that of the whole command, with all that replayd prepares and removes.
+// re-execution's time is that of the whole command, with all that replayd prepares and removes. Programs are in
+// replay_programs.go.
 
 var replayLocks = []struct {
 	threads int
@@ -19,118 +21,166 @@ var replayLocks = []struct {
 	limit   float64 // of the recorded run
 }{{1, 50_000_000, 1.5}, {2, 20_000_000, 3}, {16, 20_000_000, 3}}
 
-// replayPrograms read in.bin or words.txt in their directory.
-var replayPrograms = []struct {
-	name string
-	argv []string
-}{
-	{"xz -T2", []string{"xz", "-T2", "-k", "-c", "in.bin"}},
-	{"pigz -p2", []string{"pigz", "-p2", "-k", "-c", "in.bin"}},
-	{"pbzip2 -p2", []string{"pbzip2", "-p2", "-k", "-c", "in.bin"}},
-	{"sort --parallel=2", []string{"sort", "--parallel=2", "words.txt"}},
-	{"sqlite3", []string{"sqlite3", "t.db", "create table t(a); with recursive c(x) as (select 1 union all select x+1 from c where x<300000) insert into t select x from c; select sum(a) from t;"}},
+func (b *bench) replay() error {
+	if b.wantedReplay("locks") {
+		if err := b.replaysLocks(); err != nil {
+			return err
+		}
+	}
+	var failed error
+	for i := range replayPrograms {
+		p := &replayPrograms[i]
+		if !b.wantedReplay(p.name) {
+			continue
+		}
+		b.say("  %s", p.name)
+		if err := b.replaysProgram(p); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
+		}
+	}
+	return failed
 }
 
-func (b *bench) replay() error {
+// wantedReplay reports whether a program, or the lock benchmark, is asked for: as a part of "replay", or as "replay/NAME".
+func (b *bench) wantedReplay(name string) bool {
+	return b.only == nil || slices.Contains(b.only, "replay") || slices.Contains(b.only, "replay/"+name)
+}
+
+func (b *bench) replaysLocks() error {
 	exe, err := b.build("locks")
 	if err != nil {
 		return err
 	}
 	for _, l := range replayLocks {
-		turns := l.turns
-		if b.quick {
-			turns /= 10
-		}
-		argv := []string{exe, fmt.Sprint(l.threads), fmt.Sprint(turns)}
-		bare, ratio, err := b.replays("", argv, false)
+		p := replayProgram{argv: func(string, int) []string { return []string{exe, fmt.Sprint(l.threads), fmt.Sprint(b.scale(l.turns))} }}
+		t, err := b.replays(&p, b.work)
 		if err != nil {
 			return err
 		}
-		b.add(row{Name: fmt.Sprintf("re-execute locks, %d threads, of the recorded run", l.threads), Value: ratio, Unit: "x", Limit: l.limit, Bare: bare})
-	}
-	dir := filepath.Join(b.home, "replay")
-	if err := replayFiles(dir, b.quick); err != nil {
-		return err
-	}
-	for _, p := range replayPrograms {
-		bare, ratio, err := b.replays(dir, p.argv, true)
-		if err != nil {
-			b.add(row{Name: "re-execute " + p.name + ", of its bare run", Value: 0, Unit: "x", Note: strings.ReplaceAll(err.Error(), "\n", " ")})
-			continue
-		}
-		b.add(row{Name: "re-execute " + p.name + ", of its bare run", Value: ratio, Unit: "x", Limit: 1.2, Bare: bare})
+		b.add(row{Name: fmt.Sprintf("re-execute locks, %d threads, of the recorded run", l.threads), Value: t.of(again, recorded), Unit: "x", Limit: l.limit, Bare: median(t[bare])})
 	}
 	return nil
 }
 
-// replayFiles makes what the programs read: our own binaries, several times.
-func replayFiles(dir string, quick bool) error {
+func (b *bench) replaysProgram(p *replayProgram) error {
+	if err := need(p.needs...); err != nil {
+		return fmt.Errorf("%w (tests/setup installs it)", err)
+	}
+	dir := filepath.Join(b.home, "replay")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	data, err := os.ReadFile("/proc/self/exe")
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(b.home, 0o755); err != nil { // servers run as somebody else
+		return err
+	}
+	if p.setup != nil {
+		if err := p.setup(b, dir); err != nil {
+			return err
+		}
+	}
+	t, err := b.replays(p, dir)
 	if err != nil {
 		return err
 	}
-	times := 6
-	if quick {
-		times = 1
+	r := row{Name: "re-execute " + p.name + ", of its bare run", Value: t.of(again, bare), Unit: "x", Limit: 1.2, Bare: median(t[bare]),
+		Note: fmt.Sprintf("recorded %.2f x", t.of(recorded, bare))}
+	if p.serial {
+		r.Name, r.Limit = "re-execute "+p.name+", under --serial, of its bare run", 0
 	}
-	var words strings.Builder
-	seed := uint64(1)
-	for range 400_000 * times {
-		seed = seed*6364136223846793005 + 1442695040888963407
-		fmt.Fprintf(&words, "%x\n", seed>>33)
-	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, "in.bin"), []byte(strings.Repeat(string(data), times)), 0o644),
-		os.WriteFile(filepath.Join(dir, "words.txt"), []byte(words.String()), 0o644))
+	b.add(r)
+	return nil
 }
 
-// replays returns the median wall time of the bare runs, and that of a re-execution over the recorded run's or, where
-// that is asked for, the bare one's.
-func (b *bench) replays(dir string, argv []string, ofBare bool) (bare, ratio float64, err error) {
-	var bares, ratios []float64
-	timed := func(env []string, argv ...string) (float64, error) {
-		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Dir, cmd.Env = dir, env
-		var errs strings.Builder
-		cmd.Stderr = &errs
-		if dir != "" {
-			os.Remove(filepath.Join(dir, "t.db"))
-		}
-		start := time.Now()
-		err := cmd.Run()
-		took := time.Since(start).Seconds()
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, lastLines(errs.String(), 3))
-		}
-		return took, nil
+// The three ways that a program runs in turn; walls has the seconds of each, for the same work.
+const (
+	bare = iota
+	recorded
+	again
+)
+
+type walls [3][]float64
+
+// of is the median of one way over another, round by round, so that slow drift cancels.
+func (w *walls) of(way, than int) float64 {
+	var r []float64
+	for i, v := range w[way] {
+		r = append(r, v/w[than][i])
+	}
+	return median(r)
+}
+
+// replays runs a program bare, recorded and executed again, round after round.
+func (b *bench) replays(p *replayProgram, dir string) (t walls, err error) {
+	traces := filepath.Join(b.home, "traces")
+	if err := errors.Join(os.MkdirAll(traces, 0o777), os.Chmod(traces, 0o777)); err != nil {
+		return t, err
 	}
 	for range b.rounds {
-		env, _ := b.env(wayBare)
-		plain, err := timed(env, argv...)
+		port, err := freePort()
 		if err != nil {
-			return 0, 0, err
+			return t, err
 		}
-		with, trace := b.env(wayDefault)
-		rec, err := timed(with, argv...)
-		if err != nil {
-			return 0, 0, err
+		argv := p.argv(dir, port)
+		b.traces++
+		trace := filepath.Join(traces, fmt.Sprintf("%d.prophet", b.traces))
+		record := []string{b.tool, "record", "-q", "-o", trace}
+		if p.serial {
+			record = append(record, "--serial")
 		}
-		if _, err := b.output("", b.tool, "recover", trace); err != nil { // as prophet record does at the end of the run
-			return 0, 0, err
+		work := [3]float64{}
+		for way, argv := range [][]string{argv, append(append(record, "--"), argv...), {filepath.Join(filepath.Dir(b.lib), "replayd"), "--trace", trace}} {
+			if p.before != nil && way != again {
+				if err := p.before(dir); err != nil {
+					return t, err
+				}
+			}
+			served := p.serve
+			if way == again {
+				served = nil
+			}
+			took, done, err := b.timed(p, dir, port, served, argv)
+			if err != nil {
+				os.RemoveAll(trace)
+				return t, err
+			}
+			if work[way] = done; way == again {
+				work[way] = work[recorded]
+			}
+			t[way] = append(t[way], took/work[way]*work[bare])
 		}
-		re, err := timed(env, append([]string{filepath.Join(filepath.Dir(b.lib), "replayd"), "--trace", trace, "--"}, argv...)...)
 		os.RemoveAll(trace)
-		if err != nil {
-			return 0, 0, err
-		}
-		bares = append(bares, plain)
-		if ofBare {
-			ratios = append(ratios, re/plain)
-		} else {
-			ratios = append(ratios, re/rec)
-		}
 	}
-	return median(bares), median(ratios), nil
+	return t, nil
+}
+
+// timed runs a program once and returns its wall time and how much work it did: 1 where that is the same each time.
+func (b *bench) timed(p *replayProgram, dir string, port int, serve func(b *bench, dir string, port int) (float64, error), argv []string) (took, work float64, err error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, _ = b.env(wayBare)
+	cmd.Dir = dir
+	if p.user != nil {
+		cmd.SysProcAttr = p.user()
+	}
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	limit := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer limit.Stop()
+	work = 1
+	var bad error
+	if serve != nil {
+		work, bad = serve(b, dir, port)
+		_ = cmd.Process.Signal(p.stop)
+	}
+	if err := cmd.Wait(); err != nil && bad == nil {
+		bad = err
+	}
+	if bad != nil {
+		return 0, 0, fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), bad, lastLines(errs.String(), 12))
+	}
+	return time.Since(start).Seconds(), work, nil
 }

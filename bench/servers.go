@@ -70,28 +70,34 @@ func nginxRun(b *bench, way, dir string) (float64, string, error) {
 	if err := p.cmd.Start(); err != nil {
 		return 0, "", err
 	}
-	requests := 0.0
-	err = until("nginx", func() bool { return dials("tcp", at) })
-	if err == nil {
-		seconds := "2s"
-		if b.quick {
-			seconds = "1s"
-		}
-		var out string
-		if out, err = b.output(dir, "wrk", "-t1", "-c32", "-d"+seconds, "http://"+at+"/page"); err == nil {
-			if m := wrkRequests.FindStringSubmatch(out); m != nil {
-				requests, _ = strconv.ParseFloat(m[1], 64)
-			}
-			if requests == 0 {
-				err = fmt.Errorf("wrk said %s", lastLines(out, 10))
-			}
-		}
-	}
+	requests, err := b.wrk(dir, at)
 	cpu, stopped := p.stop(syscall.SIGQUIT)
 	if err == nil {
 		err = stopped
 	}
 	return cpu / requests, p.trace, err
+}
+
+// wrk loads a web server as much as it bears, and returns how many requests that were.
+func (b *bench) wrk(dir, at string) (requests float64, err error) {
+	if err := until("nginx", func() bool { return dials("tcp", at) }); err != nil {
+		return 0, err
+	}
+	seconds := "2s"
+	if b.quick {
+		seconds = "1s"
+	}
+	out, err := b.output(dir, "wrk", "-t1", "-c32", "-d"+seconds, "http://"+at+"/page")
+	if err != nil {
+		return 0, err
+	}
+	if m := wrkRequests.FindStringSubmatch(out); m != nil {
+		requests, _ = strconv.ParseFloat(m[1], 64)
+	}
+	if requests == 0 {
+		return 0, fmt.Errorf("wrk said %s", lastLines(out, 10))
+	}
+	return requests, nil
 }
 
 func freePort() (int, error) {

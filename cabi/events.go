@@ -40,7 +40,8 @@ const (
 	TagFrames  = 27 // V number, S: Z return address - the one before (the first: as it is), innermost first (of a place that a signal interrupted: one more): defines a stack, numbered from 0 since all that predicts was forgotten
 	TagStack   = 28 // V number, V bits (Stack…): who called the call site of the event before
 	TagSample  = 29 // V dt, V number, V ns of CPU time that the thread has used, absolute: a timer of CPU time found the thread there; the stack's first address is where
-	TagLimit   = 30 // first tag that is not defined yet
+	TagPlace   = 30 // V pc, V stack pointer, V V V: where the program was when the signal before came, between two calls; hashes of 12 registers (shim/step.c), all 0: it was about to return there from a call
+	TagLimit   = 31 // first tag that is not defined yet; keys are from FirstKey on
 )
 
 // TagLayout is what follows each control tag: T a step in time, A a time, V and Z numbers, S a string, 8 eight bytes.
@@ -50,7 +51,7 @@ var TagLayout = [TagLimit]string{
 	TagBigData: "VV", TagThread: "VVVVV", TagProc: "VVVVVVVS", TagModule: "VVVSS", TagRSS: "V", TagMark: "TVS", TagLeft: "TVV",
 	TagLost: "VV", TagLevel: "AV", TagInput: "S", TagExit: "TVZVVVVV", TagKept: "VVVVS", TagUnseen: "VVS", TagFork: "TVVV",
 	TagClock: "VVV", TagToken: "V", TagWas: "VVVVVVS", TagSigInfo: "VVVV", TagFrames: "VS",
-	TagStack: "VV", TagSample: "TVV",
+	TagStack: "VV", TagSample: "TVV", TagPlace: "VVVVV",
 }
 
 // An event is V(key + FirstKey) V(dt<<1 | EvMore) and, with EvMore, the mask byte and the fields it names. So an
@@ -97,7 +98,7 @@ const (
 	ThreadMain    = 0
 	ThreadCreated = 1
 	ThreadForked  = 2 // the one thread of a forked child
-	ThreadFound   = 3 // not created through a call we saw
+	ThreadFound   = 3 // not created through a call we saw; Nth, if not 0: of which timer with SIGEV_THREAD of its process it is, counted from 1
 )
 
 // How a process came to be.

@@ -185,7 +185,7 @@ type Control struct {
 	StackHz   uint32    // stacks a second that each thread takes at its events; 0: none
 	StackCPU  uint32    // 1: a timer of CPU time takes stacks, too
 	Told      [3]uint32 // processors that the program is told it may use, are online, are there; 0: as it is
-	ToldPad   uint32
+	Leaps     uint32    // 1: on this machine what follows a system call returns sooner by a jump (LEAP in shim/platform.h)
 }
 
 // Replay is the head of the index that replayd makes of a trace for its re-execution: which chunks of the stream files
@@ -209,7 +209,7 @@ type Replay struct {
 	Diverged  uint32 // written by the program: the thread that found the first difference; 0 while there is none
 	Reported  uint32 // that thread has written what follows
 	Report    ReplayReport
-	Signals   uint32 // signals that came between two calls: delivered before the second
+	Signals   uint32 // signals that came between two calls and not where they were: delivered before the second
 	Pids      uint32 // pids that could not be had, and so are translated
 	Missed    uint32 // turns that came while their thread slept on: a call that got lost
 	PadMissed uint32
@@ -239,6 +239,8 @@ type Replay struct {
 	Parted    uint32     // as Diverged, where ReplayLearn is set
 	Moved     uint32     // how many ReplayMoved there is room for, a power of two; 0: none
 	MovedAt   uint64
+	Placed    uint32 // written by the program: signals that came between two calls where they were
+	Stepped   uint32 // and instructions that were looked at for that (shim/step.c)
 }
 
 // ReplaySkip is a run of turns' numbers that no stream of a serial run has: of threads that were killed, or jumped away.
@@ -327,6 +329,14 @@ type ReplayThread struct {
 	Until   uint64 // written by replayd: how many events it may have; it stands before the next
 	Pass    uint64 // the same: the event, counted from 1, before which no break stops it
 	Issued  uint64 // so many of its first events are of an issue: what files and channels of the run hold there is home's, in another order; they are really read, and data is not compared
+	Timer   uint32 // it is a thread of its process's timer of that number, counted from 1, of those with SIGEV_THREAD
+	Starter uint32 // who had set the timer, and starts it
+	Start   uint64 // before its event of this number,
+	Behind  uint64 // and has that of this number when it is over
+	After   uint32 // the one that was over when it began
+	Next    uint32 // that the same one starts
+	Starts  uint32 // the first that it starts; written by the thread: the first that it may have to do with
+	Started uint32 // 1: it was; 2: and is over, as the one that started it knows
 }
 
 // States of a thread of a re-execution.
@@ -434,10 +444,11 @@ const (
 	TokenTID    = 22             // bits of a thread id
 	ReplayToken = 0xffffffffffff // stands for the token where an object is named
 
-	ReplayRealtime = 1 // sleeps take their time
-	ReplayWrites   = 2 // files are really written
-	ReplayLearn    = 4 // who differs stands until the harness is off, and then goes on as it came
-	ReplayKilled   = 8 // a signal ended the recorded run: its first process never came to the end of its own
+	ReplayRealtime = 1  // sleeps take their time
+	ReplayWrites   = 2  // files are really written
+	ReplayLearn    = 4  // who differs stands until the harness is off, and then goes on as it came
+	ReplayKilled   = 8  // a signal ended the recorded run: its first process never came to the end of its own
+	ReplayCut      = 16 // with ReplayLearn: threads' events end where nobody knew what they do, and not where their processes ended
 
 	ReplayCloses = 1 << 31 // in ReplayFd.FD
 )

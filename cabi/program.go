@@ -18,9 +18,13 @@ type Prog struct {
 	Sites     uint32 // contexts, from 1
 	Listeners uint32 // sockets that threads of the run connect to
 	Keys      uint32 // of all PredKeyed together
+	Grams     uint32 // ports that datagrams are sent to
+	Pad       uint32
 	Ops       uint64
 	Jumps     uint64
 	Rows      uint64
+	Home      uint64 // ns from the recorded run's beginning to its end
+	CPU       uint64 // ns of demand, of all threads
 
 	ProcsAt   uint64
 	ThreadsAt uint64
@@ -119,15 +123,33 @@ type ProgBody struct {
 	Count uint64
 }
 
-// ProgJump is one way on that is known for an operation with a context: where Result came there, At is what was done next, with
-// Depth hashing what was done before. They are sorted by site and result.
+// ProgJump is one way on that is known for an operation with a context: where Result came there, At is what was done next. They
+// are sorted by site and result.
 type ProgJump struct {
 	Site   uint32
 	Thread uint32
 	Result int64
-	Hash   uint64
 	At     uint64
+	Held   uint64 // the locks that the thread had then: HeldLock and HeldFile of each, added
 }
+
+// HeldLock is what a lock counts among those that a thread has.
+func HeldLock(object uint32) uint64 {
+	x := (uint64(object) + 1) * HeldFactor
+	return x ^ x>>29
+}
+
+// HeldFile is what a lock of a part of a file counts.
+func HeldFile(fd uint32, start, length, kind int64) uint64 {
+	x := (((uint64(start)*HeldFactor+uint64(length))*HeldFactor+uint64(kind))*HeldFactor + uint64(fd) + 1) * HeldFactor
+	return x ^ x>>31
+}
+
+// HeldFiles is how many of them are counted of a process.
+const HeldFiles = 8
+
+// HeldFactor is odd.
+const HeldFactor = 0x9e3779b97f4a7c15
 
 // ProgRow is one number of a predicate's table.
 type ProgRow struct {
@@ -154,6 +176,7 @@ const (
 	OpLast   = 8  // with OpRole: the section is one that releases, and not one that waits
 	OpSingle = 16 // what its call took at home is part of the demand after it
 	OpMust   = 64 // another result than Want ends the issue; of OpCondwait: it waits to be woken, and not for its turn
+	OpState  = 32 // with OpChoice: what decides is not what the call returned but what it met, and Want says that: of a read -ResultMoved where others have written there since the process looked last, of a question for a lock -ResultHeld where somebody has it, of a name -ResultEmpty where its file is empty
 )
 
 // Operations. The comment says what A and B are; Obj is what the name says.
@@ -190,7 +213,7 @@ const (
 	OpFork         = 29
 	OpWaitpid      = 30 // Obj a process; A 1: without hanging
 	OpExit         = 31 // the process: A status
-	OpSleep        = 32 // A ns
+	OpSleep        = 32 // A ns; B how many tries in a row had failed before it, 0: it does not come after one that did
 	OpOpen         = 33 // A flags, B file; Obj the descriptor it gave at home
 	OpClose        = 34
 	OpRead         = 35 // A bytes, B ns that home took where the descriptor leads out of the run; a stream gives Want bytes
@@ -233,7 +256,9 @@ const (
 	OpCloexec      = 72 // A 1: exec closes it
 	OpCheck        = 73 // A place that is taken now, B readers that had it; A 0: a reader has it, after B places. Where it is not so the issue ends
 	OpCondwait     = 74 // Obj condition, A mutex, B ns or 0: an OpMore follows, A the place after which it may go on, B ns that it sleeps
-	OpLimit        = 75
+	OpGiveGram     = 75 // Obj port: a datagram of A bytes
+	OpTakeGram     = 76 // the next one that comes to it
+	OpLimit        = 77
 )
 
 // ProgResult is the head of what the engine says in the end. A ProgResultThread for each thread follows, then their logs.
@@ -257,6 +282,7 @@ const (
 	ResultStuck    = 1 // nothing could move
 	ResultFailed   = 2 // the engine could not do what it had to: errno Failed
 	ResultKilled   = 3 // from outside
+	ResultLate     = 5 // it had taken as long as it may
 	ResultDiverged = 4 // a thread came to another order or result than the program has, which was to end it (OpCheck, OpMust)
 )
 
@@ -287,7 +313,10 @@ type ProgLog struct {
 const (
 	ProgMagic   = 0x474f52504850_5250
 	ResultMagic = 0x54534552504850_52
-	ProgVersion = 1
+	ProgVersion = 4 // 1 told ways on by a hash of the choices before them, and had no OpState; 2 had no datagrams; 3 did not say how long home took
 	LogUnknown  = 1 << 63
+	ResultMoved = 116     // ESTALE
+	ResultHeld  = 11      // EAGAIN
+	ResultEmpty = 61      // ENODATA
 	ProgNever   = 1 << 30 // a PredRows row that has no bound
 )

@@ -538,6 +538,7 @@
 #define CALL_thrd_join 709
 #define CALL_pthread_detach 710
 #define CALL_thrd_detach 711
+#define CALL_pthread_testcancel 714
 #define CALL_pthread_kill 715
 #define CALL_pthread_kill_GLIBC_2_2_5 796
 #define CALL_pthread_sigqueue 716

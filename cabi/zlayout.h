@@ -94,6 +94,7 @@
 #define PROPHET_ReplayWrites 2
 #define PROPHET_ReplayLearn 4
 #define PROPHET_ReplayKilled 8
+#define PROPHET_ReplayCut 16
 #define PROPHET_ReplayCloses 2147483648ull
 #define PROPHET_ClockMonotonic 0
 #define PROPHET_ClockRaw 1
@@ -133,7 +134,8 @@
 #define PROPHET_TagFrames 27
 #define PROPHET_TagStack 28
 #define PROPHET_TagSample 29
-#define PROPHET_TagLimit 30
+#define PROPHET_TagPlace 30
+#define PROPHET_TagLimit 31
 #define PROPHET_EvMore 1
 #define PROPHET_MaskRet 1
 #define PROPHET_MaskF1 2
@@ -365,7 +367,7 @@ struct control {
 	uint32_t stackhz;
 	uint32_t stackcpu;
 	uint32_t told[3];
-	uint32_t toldpad;
+	uint32_t leaps;
 };
 _Static_assert(sizeof(struct control) == 3072, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
@@ -419,7 +421,7 @@ _Static_assert(offsetof(struct control, realshift) == 3040, "control.RealShift")
 _Static_assert(offsetof(struct control, stackhz) == 3048, "control.StackHz");
 _Static_assert(offsetof(struct control, stackcpu) == 3052, "control.StackCPU");
 _Static_assert(offsetof(struct control, told) == 3056, "control.Told");
-_Static_assert(offsetof(struct control, toldpad) == 3068, "control.ToldPad");
+_Static_assert(offsetof(struct control, leaps) == 3068, "control.Leaps");
 
 struct replayreport {
 	uint32_t uid;
@@ -559,8 +561,10 @@ struct replay {
 	uint32_t parted;
 	uint32_t moved;
 	uint64_t movedat;
+	uint32_t placed;
+	uint32_t stepped;
 };
-_Static_assert(sizeof(struct replay) == 25976, "replay");
+_Static_assert(sizeof(struct replay) == 25984, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -608,6 +612,8 @@ _Static_assert(offsetof(struct replay, given) == 21760, "replay.Given");
 _Static_assert(offsetof(struct replay, parted) == 25960, "replay.Parted");
 _Static_assert(offsetof(struct replay, moved) == 25964, "replay.Moved");
 _Static_assert(offsetof(struct replay, movedat) == 25968, "replay.MovedAt");
+_Static_assert(offsetof(struct replay, placed) == 25976, "replay.Placed");
+_Static_assert(offsetof(struct replay, stepped) == 25980, "replay.Stepped");
 
 struct replaythread {
 	uint32_t uid;
@@ -635,8 +641,16 @@ struct replaythread {
 	uint64_t until;
 	uint64_t pass;
 	uint64_t issued;
+	uint32_t timer;
+	uint32_t starter;
+	uint64_t start;
+	uint64_t behind;
+	uint32_t after;
+	uint32_t next;
+	uint32_t starts;
+	uint32_t started;
 };
-_Static_assert(sizeof(struct replaythread) == 128, "replaythread");
+_Static_assert(sizeof(struct replaythread) == 168, "replaythread");
 _Static_assert(offsetof(struct replaythread, uid) == 0, "replaythread.UID");
 _Static_assert(offsetof(struct replaythread, proc) == 4, "replaythread.Proc");
 _Static_assert(offsetof(struct replaythread, parent) == 8, "replaythread.Parent");
@@ -662,6 +676,14 @@ _Static_assert(offsetof(struct replaythread, spent) == 100, "replaythread.Spent"
 _Static_assert(offsetof(struct replaythread, until) == 104, "replaythread.Until");
 _Static_assert(offsetof(struct replaythread, pass) == 112, "replaythread.Pass");
 _Static_assert(offsetof(struct replaythread, issued) == 120, "replaythread.Issued");
+_Static_assert(offsetof(struct replaythread, timer) == 128, "replaythread.Timer");
+_Static_assert(offsetof(struct replaythread, starter) == 132, "replaythread.Starter");
+_Static_assert(offsetof(struct replaythread, start) == 136, "replaythread.Start");
+_Static_assert(offsetof(struct replaythread, behind) == 144, "replaythread.Behind");
+_Static_assert(offsetof(struct replaythread, after) == 152, "replaythread.After");
+_Static_assert(offsetof(struct replaythread, next) == 156, "replaythread.Next");
+_Static_assert(offsetof(struct replaythread, starts) == 160, "replaythread.Starts");
+_Static_assert(offsetof(struct replaythread, started) == 164, "replaythread.Started");
 
 struct replaychunk {
 	uint64_t off;

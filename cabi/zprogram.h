@@ -21,12 +21,15 @@
 #define PROPHET_FileNull 16
 #define PROPHET_FileZero 32
 #define PROPHET_FileRandom 64
+#define PROPHET_HeldFiles 8
+#define PROPHET_HeldFactor 11400714819323198485ull
 #define PROPHET_OpChoice 1
 #define PROPHET_OpRole 2
 #define PROPHET_OpHome 4
 #define PROPHET_OpLast 8
 #define PROPHET_OpSingle 16
 #define PROPHET_OpMust 64
+#define PROPHET_OpState 32
 #define PROPHET_OpNop 0
 #define PROPHET_OpEnd 1
 #define PROPHET_OpThink 2
@@ -102,16 +105,22 @@
 #define PROPHET_OpCloexec 72
 #define PROPHET_OpCheck 73
 #define PROPHET_OpCondwait 74
-#define PROPHET_OpLimit 75
+#define PROPHET_OpGiveGram 75
+#define PROPHET_OpTakeGram 76
+#define PROPHET_OpLimit 77
 #define PROPHET_ResultDone 0
 #define PROPHET_ResultStuck 1
 #define PROPHET_ResultFailed 2
 #define PROPHET_ResultKilled 3
+#define PROPHET_ResultLate 5
 #define PROPHET_ResultDiverged 4
 #define PROPHET_ProgMagic 5138416204617110096ull
 #define PROPHET_ResultMagic 6076276542089482322ull
-#define PROPHET_ProgVersion 1
+#define PROPHET_ProgVersion 4
 #define PROPHET_LogUnknown 9223372036854775808ull
+#define PROPHET_ResultMoved 116
+#define PROPHET_ResultHeld 11
+#define PROPHET_ResultEmpty 61
 #define PROPHET_ProgNever 1073741824
 
 struct prog {
@@ -126,9 +135,13 @@ struct prog {
 	uint32_t sites;
 	uint32_t listeners;
 	uint32_t keys;
+	uint32_t grams;
+	uint32_t pad;
 	uint64_t ops;
 	uint64_t jumps;
 	uint64_t rows;
+	uint64_t home;
+	uint64_t cpu;
 	uint64_t procsat;
 	uint64_t threadsat;
 	uint64_t objectsat;
@@ -141,7 +154,7 @@ struct prog {
 	uint64_t size;
 	uint64_t sum;
 };
-_Static_assert(sizeof(struct prog) == 160, "prog");
+_Static_assert(sizeof(struct prog) == 184, "prog");
 _Static_assert(offsetof(struct prog, magic) == 0, "prog.Magic");
 _Static_assert(offsetof(struct prog, version) == 8, "prog.Version");
 _Static_assert(offsetof(struct prog, procs) == 12, "prog.Procs");
@@ -153,20 +166,24 @@ _Static_assert(offsetof(struct prog, bodies) == 32, "prog.Bodies");
 _Static_assert(offsetof(struct prog, sites) == 36, "prog.Sites");
 _Static_assert(offsetof(struct prog, listeners) == 40, "prog.Listeners");
 _Static_assert(offsetof(struct prog, keys) == 44, "prog.Keys");
-_Static_assert(offsetof(struct prog, ops) == 48, "prog.Ops");
-_Static_assert(offsetof(struct prog, jumps) == 56, "prog.Jumps");
-_Static_assert(offsetof(struct prog, rows) == 64, "prog.Rows");
-_Static_assert(offsetof(struct prog, procsat) == 72, "prog.ProcsAt");
-_Static_assert(offsetof(struct prog, threadsat) == 80, "prog.ThreadsAt");
-_Static_assert(offsetof(struct prog, objectsat) == 88, "prog.ObjectsAt");
-_Static_assert(offsetof(struct prog, predsat) == 96, "prog.PredsAt");
-_Static_assert(offsetof(struct prog, filesat) == 104, "prog.FilesAt");
-_Static_assert(offsetof(struct prog, bodiesat) == 112, "prog.BodiesAt");
-_Static_assert(offsetof(struct prog, opsat) == 120, "prog.OpsAt");
-_Static_assert(offsetof(struct prog, jumpsat) == 128, "prog.JumpsAt");
-_Static_assert(offsetof(struct prog, rowsat) == 136, "prog.RowsAt");
-_Static_assert(offsetof(struct prog, size) == 144, "prog.Size");
-_Static_assert(offsetof(struct prog, sum) == 152, "prog.Sum");
+_Static_assert(offsetof(struct prog, grams) == 48, "prog.Grams");
+_Static_assert(offsetof(struct prog, pad) == 52, "prog.Pad");
+_Static_assert(offsetof(struct prog, ops) == 56, "prog.Ops");
+_Static_assert(offsetof(struct prog, jumps) == 64, "prog.Jumps");
+_Static_assert(offsetof(struct prog, rows) == 72, "prog.Rows");
+_Static_assert(offsetof(struct prog, home) == 80, "prog.Home");
+_Static_assert(offsetof(struct prog, cpu) == 88, "prog.CPU");
+_Static_assert(offsetof(struct prog, procsat) == 96, "prog.ProcsAt");
+_Static_assert(offsetof(struct prog, threadsat) == 104, "prog.ThreadsAt");
+_Static_assert(offsetof(struct prog, objectsat) == 112, "prog.ObjectsAt");
+_Static_assert(offsetof(struct prog, predsat) == 120, "prog.PredsAt");
+_Static_assert(offsetof(struct prog, filesat) == 128, "prog.FilesAt");
+_Static_assert(offsetof(struct prog, bodiesat) == 136, "prog.BodiesAt");
+_Static_assert(offsetof(struct prog, opsat) == 144, "prog.OpsAt");
+_Static_assert(offsetof(struct prog, jumpsat) == 152, "prog.JumpsAt");
+_Static_assert(offsetof(struct prog, rowsat) == 160, "prog.RowsAt");
+_Static_assert(offsetof(struct prog, size) == 168, "prog.Size");
+_Static_assert(offsetof(struct prog, sum) == 176, "prog.Sum");
 
 struct progproc {
 	uint32_t main;
@@ -250,15 +267,15 @@ struct progjump {
 	uint32_t site;
 	uint32_t thread;
 	int64_t result;
-	uint64_t hash;
 	uint64_t at;
+	uint64_t held;
 };
 _Static_assert(sizeof(struct progjump) == 32, "progjump");
 _Static_assert(offsetof(struct progjump, site) == 0, "progjump.Site");
 _Static_assert(offsetof(struct progjump, thread) == 4, "progjump.Thread");
 _Static_assert(offsetof(struct progjump, result) == 8, "progjump.Result");
-_Static_assert(offsetof(struct progjump, hash) == 16, "progjump.Hash");
-_Static_assert(offsetof(struct progjump, at) == 24, "progjump.At");
+_Static_assert(offsetof(struct progjump, at) == 16, "progjump.At");
+_Static_assert(offsetof(struct progjump, held) == 24, "progjump.Held");
 
 struct progrow {
 	uint64_t value;

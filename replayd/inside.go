@@ -70,7 +70,7 @@ func enterTrace(path string, argv []string, writes string) (*inside.Spec, error)
 	if err != nil {
 		return nil, ours(err)
 	}
-	s := &inside.Spec{Path: exe, Argv: argv, Env: os.Environ(), Dir: dir, Writes: writes, Random: true}
+	s := &inside.Spec{Path: exe, Argv: argv, Env: os.Environ(), Dir: dir, Writes: writes, Random: true, Syncs: true}
 	if writes == inside.WritesReal {
 		return s, nil
 	}

@@ -25,6 +25,7 @@ import (
 // issuing is one call of the command.
 type issuing struct {
 	path, keep, record string
+	known              []string
 	order              string
 	think              bool
 	asJSON             bool
@@ -58,8 +59,14 @@ again (replayd --trace), it shows whether the program does what was issued: then
 			if err != nil || way != demand.PathFree && i.path == "" {
 				return &usageError{exitUsage, errors.New("--order is free, home or strict; it and --think want a --trace, and exclude each other")}
 			}
+			if i.q.Most < 0 {
+				return &usageError{exitUsage, errors.New("--limit wants a time, as 90s")}
+			}
 			if i.times > 1 && (i.q.Log != "" || i.record != "") {
 				return &usageError{exitUsage, errors.New("--log and --record are of one issue: not with --times")}
+			}
+			if len(i.known) > 0 && (i.path == "" || way != demand.PathFree) {
+				return &usageError{exitUsage, errors.New("--known wants a --trace, and locks in free order")}
 			}
 			if i.record != "" && (i.path == "" || way != demand.PathFree && way != demand.PathStrict) {
 				return &usageError{exitUsage, errors.New("--record wants a --trace, and locks in free or strict order")}
@@ -79,11 +86,13 @@ again (replayd --trace), it shows whether the program does what was issued: then
 	c.Flags().Uint64Var(&i.q.Walk, "walk", 0, "memory in `bytes` that the loop of each thread walks (prophet sense)")
 	c.Flags().Float64Var(&i.q.Lines, "lines", 0, "lines of 64 bytes of it that it walks a microsecond")
 	c.Flags().Float64Var(&i.q.Loop, "loop", 0, "take an iteration of the loop to take so many `ns`, as an earlier issue said, and not what it takes now")
+	c.Flags().DurationVar(&i.q.Most, "limit", 0, "end an issue that takes longer, and say who waits for whom in it (default: a minute, and 30 times the recorded run with its CPU time)")
 	c.Flags().BoolVar(&i.parts, "parts", false, "say where each thread's time went")
 	c.Flags().StringVar(&i.q.Log, "log", "", "write what each operation came to into this `file`")
 	c.Flags().StringVar(&i.record, "record", "", "make this trace `directory` of the issue")
 	c.Flags().StringVar(&i.order, "order", "free", "home: follow home's path, each lock in home's order, to see what a prediction gains by not doing that; strict: end at the first lock in another order, or other result")
 	c.Flags().BoolVar(&i.think, "think", false, "no locks at all: each thread pauses between its calls as long as at home; for comparison, too")
+	c.Flags().StringArrayVar(&i.known, "known", nil, "another `TRACE` of the same program: what it did there may be issued, too, where this issue leads to it")
 	c.Flags().BoolVar(&i.asJSON, "json", false, "print one JSON object a time")
 	return c
 }
@@ -116,15 +125,12 @@ func (i *issuing) run(ctx context.Context, way demand.Path) (err error) {
 		if i.q.Program = i.keep; i.keep == "" {
 			i.q.Program = filepath.Join(i.work, "program")
 		}
-		t, live, _, err := recovery.Open(i.path, nil)
+		t, err := i.open()
 		if err != nil {
 			return err
 		}
 		defer t.Close()
 		i.t = t
-		if live {
-			return fmt.Errorf("%s is being recorded; its run has to end first", i.path)
-		}
 		if _, err := demand.Compile(t, opt, i.q.Program); err != nil {
 			return err
 		}
@@ -144,8 +150,39 @@ func (i *issuing) run(ctx context.Context, way demand.Path) (err error) {
 	return nil
 }
 
+// open opens the trace that is issued, with those beside it whose ways are known.
+func (i *issuing) open() (*trace.Trace, error) {
+	var list []*trace.Trace
+	for _, path := range append([]string{i.path}, i.known...) {
+		t, live, _, err := recovery.Open(path, nil)
+		if err != nil {
+			return nil, err
+		}
+		if live {
+			t.Close()
+			return nil, fmt.Errorf("%s is being recorded; its run has to end first", path)
+		}
+		if len(i.known) == 0 {
+			return t, nil
+		}
+		defer t.Close()
+		list = append(list, t)
+	}
+	dir := filepath.Join(i.work, "known.prophet")
+	if err := issued.Beside(list[0], list[1:], dir); err != nil {
+		return nil, err
+	}
+	return trace.Open(dir)
+}
+
 // once issues once. Who waits for whom in an issue that came to stand still is told programs, too.
 func (i *issuing) once(ctx context.Context) (*issue.Result, error) {
+	if i.q.Most == 0 {
+		var err error
+		if i.q.Most, err = demand.Limit(i.q.Program, i.q.Scale); err != nil {
+			return nil, err
+		}
+	}
 	r, err := issue.Run(ctx, i.q)
 	var stuck *issued.Stuck
 	if errors.As(err, &stuck) && i.asJSON {

@@ -181,6 +181,9 @@ func (r *reexec) open() error {
 	}
 	if r.learn != "" {
 		flags |= cabi.ReplayLearn
+		if x := r.t.Meta.Issued; x != nil && x.Cut > 0 {
+			flags |= cabi.ReplayCut
+		}
 	}
 	b, err := replay.Build(r.t, r.dir, flags)
 	if err != nil {
@@ -502,6 +505,9 @@ func (r *reexec) watch(ctx context.Context, ended <-chan inside.Status) (int, er
 		}
 		c := r.crowd(s)
 		for uid, sig := range r.deaths.Doomed(s) {
+			if r.endless() && r.t.Meta.Issued.Cut > 0 {
+				break // where its events end is not where it was killed
+			}
 			if pid := c.pid[uid]; pid > 1 {
 				syscall.Kill(pid, sig)
 			}
@@ -591,7 +597,7 @@ func (r *reexec) freed(status inside.Status) (int, error) {
 
 func (r *reexec) count(s *replay.State) {
 	r.result.Events, r.result.Threads, r.result.Processes = s.Events(), len(r.t.Threads), len(r.t.Procs)
-	r.result.Signals, r.result.Pids = s.Head.Signals, s.Head.Pids
+	r.result.Signals, r.result.Placed, r.result.Pids = s.Head.Signals, s.Head.Placed, s.Head.Pids
 }
 
 // differs ends a re-execution with what was different.

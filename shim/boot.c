@@ -122,13 +122,16 @@ static int needed(void)
 	return 0;
 }
 
-/* Absolute, as children may be started elsewhere. */
+/* Absolute, as children may be started elsewhere. And whether valgrind's libraries are there. */
 static void our_path(void)
 {
 	static char path[4096];
 	const struct link_map *m;
 	struct text t;
-	for (m = _r_debug.r_map; m; m = m->l_next)
+	for (m = _r_debug.r_map; m; m = m->l_next) {
+		const char *c = m->l_name;
+		for (; c && *c; c++)
+			shim_run.valgrind |= *c == '/' && shim_starts(c, "/vgpreload_");
 		if (m->l_addr == (ElfW(Addr))__ehdr_start) {
 			shim_run.lib = m->l_name;
 			if (*m->l_name == '/' || sys(SYS_getcwd, path, sizeof path) <= 0)
@@ -138,6 +141,7 @@ static void our_path(void)
 			shim_put(&t, "/");
 			shim_put(&t, m->l_name);
 		}
+	}
 }
 
 /* The last of what exit runs: registered before the dynamic linker's own, so after all destructors. */

@@ -717,7 +717,8 @@ FAR int shim_walk(struct walk *w)
 	} else {
 		return WALK_LOST;
 	}
-	if (r.fp_here ? !load(w, w->fp, &fp) : r.fp && !load(w, cfa + (u64)(i64)r.fp * 8, &fp))
+	/* Below the stack pointer, at a function's end, it has been taken back already. */
+	if (r.fp_here ? !load(w, w->fp, &fp) : r.fp && cfa + (u64)(i64)r.fp * 8 >= w->sp && !load(w, cfa + (u64)(i64)r.fp * 8, &fp))
 		return WALK_LOST;
 	ra = SHIM_PLAIN_PC(ra);
 	if (cfa < w->sp || (cfa == w->sp && !leaf) || ra < 4096)

@@ -344,6 +344,7 @@ static void control(struct expects *x, u64 tag)
 		e->f2 = (u64)Z();
 		e->f3 = V();
 		e->informed = 0;
+		e->pc = 0;
 		forget(x);
 		x->tail++;
 		x->open = 1;
@@ -356,6 +357,16 @@ static void control(struct expects *x, u64 tag)
 		for (n = 0; n < 4; n++)
 			e->info[n] = V();
 		e->informed = 1;
+		return;
+	case PROPHET_TagPlace:
+		if (!x->open || e->kind != EXPECT_SIGNAL) {
+			x->bad = 1;
+			return;
+		}
+		e->pc = V();
+		e->obj = V();
+		for (n = 0; n < 3; n++)
+			e->registers[n] = V();
 		x->open = 0;
 		return;
 	case PROPHET_TagSigRet:
@@ -448,7 +459,7 @@ static void control(struct expects *x, u64 tag)
 static int attached(const struct expects *x)
 {
 	return x->p < x->end && (*x->p == (PROPHET_TagData << 1 | 1) || *x->p == (PROPHET_TagHash << 1 | 1) || *x->p == (PROPHET_TagBigData << 1 | 1) ||
-				 *x->p == (PROPHET_TagInput << 1 | 1) || *x->p == (PROPHET_TagSigInfo << 1 | 1));
+				 *x->p == (PROPHET_TagInput << 1 | 1) || *x->p == (PROPHET_TagSigInfo << 1 | 1) || *x->p == (PROPHET_TagPlace << 1 | 1));
 }
 
 struct expect *shim_expect_at(struct expects *x, u32 ahead)

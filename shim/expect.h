@@ -13,7 +13,7 @@
 enum {
 	EXPECT_END, /* the thread's part of the trace is used up */
 	EXPECT_EVENT,
-	EXPECT_SIGNAL, /* call: what it interrupted; f1: signal; f2: code; f3: sender; info: the words behind the code, if told */
+	EXPECT_SIGNAL, /* call: what it interrupted; f1: signal; f2: code; f3: sender; info: the words behind the code, if told; pc, obj, registers: TagPlace */
 	EXPECT_SIGRET, /* f1: signal */
 	EXPECT_LEFT, /* call: was left by a jump, an exception or cancellation */
 	EXPECT_MARK,
@@ -38,7 +38,7 @@ struct expect {
 	u8 informed; /* info counts */
 	u8 pad[4];
 	u64 named; /* objects that the thread has named when it is written */
-	u64 info[4];
+	u64 info[4], registers[3];
 };
 
 #define EXPECT_FDS 64 /* a power of two */
@@ -62,6 +62,7 @@ struct expects {
 	u32 nkeys, bad;
 	u8 fresh, open; /* open: the newest of the queue may get attachments */
 	u8 serial, said; /* said: the next event's turn is token_next */
+	u8 starts, pad[3]; /* starts: threads of timers (ReplayThread) */
 	u64 token, token_next; /* the last turn */
 	u32 head, tail; /* of the queue: head is the oldest */
 	struct expect queue[EXPECT_AHEAD];

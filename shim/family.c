@@ -94,10 +94,18 @@ struct replayproc *shim_family_proc(u32 was)
 	return found;
 }
 
+/* Where the trace was cut its end is not the process's. */
+static int goes_on(void)
+{
+	return shim_index->flags & PROPHET_ReplayCut || shim_re_detached();
+}
+
 u32 shim_family_death(u32 proc)
 {
 	const struct replayproc *p = shim_index_procs();
 	u32 i;
+	if (goes_on())
+		return 0;
 	for (i = 0; i < shim_index->procs; i++)
 		if (p[i].number == proc)
 			return p[i].death;
@@ -142,7 +150,7 @@ int shim_family_over(u32 proc, u32 but)
 int shim_family_end(const struct replayproc *p)
 {
 	u32 now = __atomic_load_n(&p->now, __ATOMIC_ACQUIRE);
-	if (!p->death || !now || !shim_family_over(p->number, 0))
+	if (!p->death || !now || goes_on() || !shim_family_over(p->number, 0))
 		return 0;
 	sys(SYS_kill, now, p->death);
 	return 1;

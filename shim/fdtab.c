@@ -50,7 +50,7 @@ static void policy(struct fdinfo *i, u32 kind, int kernels)
 		i->in = i->out = 0;
 }
 
-/* Whether a file lies in /proc, /sys or the like, where what is read tells about the machine. Asked once for each of
+/* Whether a file lies in /proc, /sys or the like, where what is read tells about the machine, or is a queue. Asked once for each of
  * the few file systems without a device. */
 static int kernels_file(int fd, const struct stat *st)
 {
@@ -76,6 +76,7 @@ static int kernels_file(int fd, const struct stat *st)
 	case 0x73636673: /* securityfs */
 	case 0x6165676c: /* pstore */
 	case 0xde5e81e4: /* efivarfs */
+	case 0x19800202: /* mqueue: who of several gets which message */
 	case 0x65735546: /* fuse: lxcfs gives containers their /proc */
 		yes = 1;
 		break;
@@ -300,11 +301,33 @@ void shim_fd_new(struct thr *t, int fd, const char *detail)
 	i->obj = name_of(t, i, fd, detail);
 }
 
+static u32 doubles; /* there may be two numbers for one */
+
+/* What is said of one number holds for all that stand for the same, and which these are is not known: each is believed to
+ * wait again when one does. */
+void shim_fd_hurry(int fd, int on)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	u32 page, k;
+	if (on) {
+		if (i && i->obj && !anothers())
+			__atomic_fetch_or(&i->flags, FD_HURRIES, __ATOMIC_RELAXED);
+		return;
+	}
+	if (i)
+		__atomic_fetch_and(&i->flags, (u8)~FD_HURRIES, __ATOMIC_RELAXED);
+	for (page = 0; page < FD_PAGES && __atomic_load_n(&doubles, __ATOMIC_RELAXED); page++)
+		for (k = 0; shim_fd_pages[page] && k < FDS_PER_PAGE; k++)
+			if (shim_fd_pages[page][k].flags & FD_HURRIES)
+				__atomic_fetch_and(&shim_fd_pages[page][k].flags, (u8)~FD_HURRIES, __ATOMIC_RELAXED);
+}
+
 void shim_fd_same(struct thr *t, int fd, int of)
 {
 	struct fdinfo *a = shim_fdinfo(of), *b;
 	if (fd < 0 || fd == of || anothers() || !(b = make(fd)))
 		return;
+	doubles = 1;
 	if (a && a->obj) {
 		b->kind = a->kind;
 		b->in = a->in;

@@ -24,6 +24,7 @@ HIDDEN u64 shim_fd_slow(struct thr *t, int fd);
 HIDDEN void shim_fd_new(struct thr *t, int fd, const char *detail); /* the program got it just now */
 HIDDEN void shim_fd_same(struct thr *t, int fd, int of); /* dup: the kind and policy of another */
 HIDDEN u64 shim_fd_made(struct thr *t, int fd, u32 kind, const char *detail); /* new, and its kind is known: no system call */
+HIDDEN void shim_fd_hurry(int fd, int on); /* O_NONBLOCK */
 HIDDEN void shim_fd_gone(int fd); /* before it is closed, so that no other's number is forgotten */
 HIDDEN void shim_fd_gone_from(u32 first, u32 last);
 HIDDEN void shim_fd_is(int fd, const struct stat *st); /* what it is, when somebody has asked already */
@@ -41,10 +42,11 @@ struct fdinfo {
 	u64 obj; /* 0: not open, or not known */
 	u64 name; /* what obj is whenever it is open */
 	u64 file; /* of a regular file: shim_file_id */
-	u8 kind, in, out, flags; /* in, out: PROPHET_Inputs… for data read and written, or FD_ASK */
+	u8 kind, in, out, flags; /* flags: FD_LOCKED …; in, out: PROPHET_Inputs… for data read and written, or FD_ASK */
 	u16 seen; /* how many files the run had written when in was last decided */
 	u16 named; /* low bits of the process that gave the name: a forked child gives its own */
 };
+#define FD_HURRIES 8 /* this process has set O_NONBLOCK, or got it with the descriptor */
 #define FD_ASK 0x80 /* decided in shim_fd_policy */
 #define FD_LOCKED 1 /* this process has had a POSIX lock through it */
 #define FD_INSIDE 2 /* in a re-execution: both its ends were made by the run (channel.h) */
@@ -75,6 +77,13 @@ static inline u64 shim_fd_known(int fd)
 {
 	struct fdinfo *i = shim_fdinfo(fd);
 	return likely(i != 0) ? i->obj : 0;
+}
+
+/* Whether a call on it waits for nobody, as far as this process knows: another one that has the same may have said otherwise. */
+static inline int shim_fd_hurries(int fd)
+{
+	struct fdinfo *i = shim_fdinfo(fd);
+	return i && i->obj && i->flags & FD_HURRIES;
 }
 
 static inline int shim_fd_quiet_in(int fd)

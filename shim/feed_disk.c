@@ -35,6 +35,12 @@ static int is_here(int dirfd, const char *path, int flags, struct stat *now)
 	return shim_index->moved && sys(SYS_newfstatat, dirfd, path, now, flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) == 0;
 }
 
+/* Whether a name's file was empty decides what the program does, and nothing keeps who looks and who writes in order: that the issue knows. */
+static int emptied(const char *path, u64 was, u64 now)
+{
+	return *path && !was != !now;
+}
+
 void feed_stat(const struct expect *x, void *to, int dirfd, const char *path, int flags)
 {
 	struct in in = input(x);
@@ -62,7 +68,7 @@ void feed_stat(const struct expect *x, void *to, int dirfd, const char *path, in
 	st->st_ctim = at(V());
 	if (unlikely(is_here(dirfd, path, flags, &now))) {
 		shim_re_moves(now.st_dev, now.st_ino, st->st_dev, st->st_ino);
-		if (shim_re_issued(shim_self.thr) && S_ISREG(now.st_mode)) {
+		if (shim_re_issued(shim_self.thr) && S_ISREG(now.st_mode) && !emptied(path, (u64)st->st_size, (u64)now.st_size)) {
 			st->st_size = now.st_size;
 			st->st_blocks = now.st_blocks;
 		}
@@ -107,7 +113,7 @@ void feed_statx(const struct expect *x, struct statx *st, int dirfd, const char 
 	st->stx_btime = statx_at(V());
 	if (unlikely(is_here(dirfd, path, flags, &now))) {
 		shim_re_moves(now.st_dev, now.st_ino, makedev(st->stx_dev_major, st->stx_dev_minor), st->stx_ino);
-		if (shim_re_issued(shim_self.thr) && S_ISREG(now.st_mode)) {
+		if (shim_re_issued(shim_self.thr) && S_ISREG(now.st_mode) && !emptied(path, st->stx_size, (u64)now.st_size)) {
 			st->stx_size = (u64)now.st_size;
 			st->stx_blocks = (u64)now.st_blocks;
 		}

@@ -7,6 +7,7 @@
  * when they leave our frame: it needs no unwinder of ours.
  */
 #include "steps_sync.h"
+#include "expect.h"
 #include <threads.h>
 
 /* The number of waiters ever never goes back: less than was seen means that the memory has become another condition. */
@@ -92,7 +93,7 @@ static inline int wait_end(struct left *l, int r, int err)
 	return r;
 }
 
-EXPORT int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
+EXPORT LEAP int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
 	struct left l;
 	int r;
@@ -102,7 +103,7 @@ EXPORT int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 	return wait_end(&l, r, r);
 }
 
-EXPORT int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
+EXPORT LEAP int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
 {
 	struct left l;
 	int r;
@@ -112,7 +113,7 @@ EXPORT int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const s
 	return wait_end(&l, r, r);
 }
 
-EXPORT int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clk, const struct timespec *until)
+EXPORT LEAP int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clk, const struct timespec *until)
 {
 	struct left l;
 	int r;
@@ -142,13 +143,24 @@ EXPORT int cnd_timedwait(cnd_t *c, mtx_t *m, const struct timespec *until)
 	return wait_end(&l, r, shim_thrd_err(r));
 }
 
+/* In a serial run who was woken may have made another condition there before the call is made: it is of the one that there was
+ * with the token, and has no place. */
 static inline int wake_begin(struct ev *e, u32 call, void *c, struct object_entry *(*entry)(struct thr *, const pthread_cond_t *), void *pc)
 {
+	u64 id = unlikely(shim_ctl.serial) ? shim_object_known(PROPHET_ObjCond, c) : 0;
 	struct object_entry *o;
 	if (!shim_begin(e, call, CLASS_sync, pc))
 		return 0;
-	o = entry(e->t, c);
 	e->f1 = (u64)c;
+	if (unlikely(id)) {
+		const struct expect *x = shim_replays ? e->x : 0;
+		if (shim_object_known(PROPHET_ObjCond, c) != id || (x && x->obj == id && !x->seq)) {
+			e->obj = id;
+			e->seq = x ? x->seq : 0;
+			return 1;
+		}
+	}
+	o = entry(e->t, c);
 	e->obj = o->id;
 	e->seq = shim_object_next(o);
 	return 1;

@@ -167,7 +167,10 @@ static void at_path(struct target *g, int dir, const char *path, u32 depth)
 	struct stat st;
 	long fd;
 	u64 caps[3];
-	if (sys(SYS_newfstatat, dir, path, &st, 0) != 0 || !S_ISREG(st.st_mode))
+	long r = sys(SYS_newfstatat, dir, path, &st, 0);
+	if (!depth)
+		g->absent = *path && (r == -ENOENT || r == -ENOTDIR);
+	if (r != 0 || !S_ISREG(st.st_mode))
 		return;
 	if (!depth) {
 		u32 uid = (u32)sys(SYS_geteuid), gid = (u32)sys(SYS_getegid);
@@ -198,7 +201,7 @@ static void script(struct target *g, char *b, long n, u32 depth)
 static int go_note(int fd, const Elf64_Phdr *ph)
 {
 	u32 n[4];
-	return ph->p_filesz >= 16 && sys(SYS_pread64, fd, n, 16, ph->p_offset) == 16 && n[0] == 4 && n[2] == 4 && n[3] == 0x6f47 /* "Go" */;
+	return ph->p_filesz >= 16 && shim_own_read(sys(SYS_pread64, fd, n, 16, ph->p_offset)) == 16 && n[0] == 4 && n[2] == 4 && n[3] == 0x6f47 /* "Go" */;
 }
 
 static void look(struct target *g, int fd, u32 depth)
@@ -208,7 +211,7 @@ static void look(struct target *g, int fd, u32 depth)
 		Elf64_Ehdr h;
 	} u;
 	char interp[64];
-	long n = sys(SYS_pread64, fd, u.b, sizeof u.b, 0), i, k;
+	long n = shim_own_read(sys(SYS_pread64, fd, u.b, sizeof u.b, 0)), i, k;
 	const Elf64_Phdr *ph;
 	int dynamic = 0, go = 0, glibc = 0;
 	if (n > 2 && u.b[0] == '#' && u.b[1] == '!') {
@@ -228,7 +231,7 @@ static void look(struct target *g, int fd, u32 depth)
 		return;
 	for (i = 0; i < u.h.e_phnum && i < k; i++) {
 		if (ph[i].p_type == PT_INTERP) {
-			long m = sys(SYS_pread64, fd, interp, sizeof interp - 1, ph[i].p_offset), c;
+			long m = shim_own_read(sys(SYS_pread64, fd, interp, sizeof interp - 1, ph[i].p_offset)), c;
 			dynamic = 1;
 			interp[m > 0 ? m : 0] = 0;
 			for (c = 0; interp[c]; c++)
@@ -257,6 +260,7 @@ static void searched(struct target *g, const char *name)
 	char at[1024];
 	struct stat st;
 	struct text t;
+	u32 cut = 0;
 	if (!path)
 		path = "/bin:/usr/bin";
 	for (;; path = e + 1) {
@@ -267,13 +271,15 @@ static void searched(struct target *g, const char *name)
 		if (e != path)
 			shim_put(&t, "/");
 		shim_put(&t, name);
+		cut |= t.cut;
 		if (!t.cut && sys(SYS_newfstatat, AT_FDCWD, at, &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_mode & 0111) {
 			at_path(g, AT_FDCWD, at, 0);
 			return;
 		}
 		if (!*e)
-			return;
+			break;
 	}
+	g->absent = !cut;
 }
 
 static int has_slash(const char *s)
@@ -292,7 +298,7 @@ static int has_slash(const char *s)
 void shim_target(struct target *g, int dir, const char *path, int search, int fd)
 {
 	long r = sys(SYS_faccessat2, AT_FDCWD, shim_run.lib, READ_OK, AT_EACCESS);
-	g->unseen = 0;
+	g->unseen = g->absent = 0;
 	g->lib = r == 0 || r == -ENOSYS || r == -EPERM; /* gone after chroot, or not ours to read: the linker would complain */
 	if (fd >= 0) {
 		look(g, fd, 0);

@@ -1,6 +1,7 @@
 /* exec: this process becomes another program. The event is written before, since nothing returns; one that fails is
  * written again with its error. The rings go out, and the slot is handed on to the new program (PROPHET_RUN); in a
- * vforked child the parent's state stays as it is.
+ * vforked child the parent's state stays as it is. Shells try each directory of PATH by an exec: where there is no such file
+ * the rings stay.
  */
 #include "hook_exec.h"
 #include "replay.h"
@@ -69,7 +70,8 @@ static NOINLINE int become(const struct exec *x, char *const *envp)
 	vforked = t && t->begun && shim_in_vfork(t);
 	if (!vforked) {
 		shim_child_next();
-		shim_exit_flush(PROPHET_ExitExec, 0);
+		if (!g.absent || shim_replays)
+			shim_exit_flush(PROPHET_ExitExec, 0);
 	}
 	shim_env_plan(&plan, envp, g.lib, !vforked && t && t->begun && t->flags & THR_SHARED_SLOT ? t->index : ~0u);
 	env = SHIM_ENV(&plan, t, vforked);

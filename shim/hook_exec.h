@@ -21,6 +21,8 @@ struct env_plan {
 struct target {
 	u32 unseen; /* UNSEEN_…, 0: it can be recorded */
 	u32 lib; /* our library may be preloaded there */
+	u32 absent; /* there is no such file */
+	u32 pad;
 };
 
 HIDDEN void shim_env_plan(struct env_plan *p, char *const *envp, u32 lib, u32 slot);

@@ -22,7 +22,7 @@ static u64 known(int fd)
 
 /* The number is free for others as soon as the real call has run, so it is forgotten before. */
 #define CLOSE(name)                                                          \
-	EXPORT int name(int fd)                                              \
+	EXPORT LEAP int name(int fd)                                         \
 	{                                                                    \
 		struct ev e;                                                 \
 		const struct expect *x;                                      \
@@ -158,9 +158,23 @@ static int takes_lock(int cmd)
 	return cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_SETLK || cmd == F_OFD_SETLKW;
 }
 
-static int has_pointer(int cmd)
+/* What other commands were given, if anything, may be what a register held. */
+static int takes_number(int cmd)
 {
-	return is_lock(cmd) || cmd == F_GETOWN_EX || cmd == F_SETOWN_EX || (cmd >= F_GET_RW_HINT && cmd <= F_SET_FILE_RW_HINT);
+	switch (cmd) {
+	case F_DUPFD:
+	case F_DUPFD_CLOEXEC:
+	case F_SETFD:
+	case F_SETOWN:
+	case F_SETSIG:
+	case F_SETLEASE:
+	case F_NOTIFY:
+	case F_SETPIPE_SZ:
+	case F_ADD_SEALS:
+		return 1;
+	default:
+		return 0;
+	}
 }
 
 static int duplicates(int cmd)
@@ -184,11 +198,13 @@ static int duplicate_from(fcntl_fn real, int fd, int cmd, unsigned long min)
 	return r;
 }
 
-static int fcntl_on(fcntl_fn real, u32 call, int fd, int cmd, unsigned long arg, void *pc)
+static LEAP NOINLINE int fcntl_on(fcntl_fn real, u32 call, int fd, int cmd, unsigned long arg, void *pc)
 {
 	u8 room[64];
 	struct ev e;
 	int r, ours = shim_fd_ours(fd);
+	if (cmd == F_SETFL && !(arg & O_NONBLOCK)) /* before others can be waiting */
+		shim_fd_hurry(fd, 0);
 	if (!shim_begin(&e, call, CLASS_disk, pc))
 		return unlikely(ours) ? no_such() : duplicates(cmd) ? unseen(duplicate_from(real, fd, cmd, arg)) : real(fd, cmd, arg);
 	e.inbuf = room;
@@ -201,7 +217,7 @@ static int fcntl_on(fcntl_fn real, u32 call, int fd, int cmd, unsigned long arg,
 		e.ret = (i64)shim_open_flags((u64)(u32)r);
 	if (cmd == F_SETFL)
 		e.f2 = shim_open_flags(arg);
-	else if (!has_pointer(cmd) && cmd != F_GETFD && cmd != F_GETFL)
+	else if (takes_number(cmd))
 		e.f2 = (u64)(u32)arg;
 	if (is_lock(cmd) && (r == 0 || e.ret == -EAGAIN || e.ret == -EACCES || e.ret == -EINTR || e.ret == -EDEADLK))
 		shim_input_flock(&e, (const struct flock *)arg);
@@ -212,6 +228,8 @@ static int fcntl_on(fcntl_fn real, u32 call, int fd, int cmd, unsigned long arg,
 		return r;
 	}
 	shim_done(&e);
+	if (r == 0 && cmd == F_SETFL && arg & O_NONBLOCK)
+		shim_fd_hurry(fd, 1);
 	if (r == 0 && (cmd == F_SETLK || cmd == F_SETLKW))
 		shim_keep_locked(fd);
 	return r;
@@ -219,7 +237,7 @@ static int fcntl_on(fcntl_fn real, u32 call, int fd, int cmd, unsigned long arg,
 
 /* What was not passed is not looked at: the kernel takes a long for every command. */
 #define FCNTL(name)                                                                                     \
-	EXPORT int name(int fd, int cmd, ...)                                                           \
+	EXPORT LEAP int name(int fd, int cmd, ...)                                                      \
 	{                                                                                               \
 		va_list ap;                                                                             \
 		unsigned long arg;                                                                      \
@@ -271,7 +289,7 @@ static int ioctl_number(unsigned long request)
 	return request == FICLONE || request == TIOCSCTTY || request == TCSBRK || request == TCXONC || request == TCFLSH || request == TCSBRKP;
 }
 
-EXPORT int ioctl(int fd, unsigned long request, ...)
+EXPORT LEAP int ioctl(int fd, unsigned long request, ...)
 {
 	u8 room[INPUT_ROOM];
 	struct ev e;
@@ -282,6 +300,8 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	va_start(ap, request);
 	arg = va_arg(ap, unsigned long);
 	va_end(ap);
+	if (request == FIONBIO)
+		shim_fd_hurry(fd, 0); /* until it is known what was asked for */
 	if (!shim_begin(&e, CALL_ioctl, CLASS_disk, CALLER()))
 		return unlikely(ours) ? no_such() : REAL(ioctl)(fd, request, arg);
 	e.inbuf = room;
@@ -298,6 +318,8 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 		else
 			shim_input_text(&e, (const void *)arg, n);
 	}
+	if (request == FIONBIO && r == 0)
+		shim_fd_hurry(fd, e.f2 != 0);
 	shim_done(&e);
 	return r;
 }

@@ -87,13 +87,25 @@ static void await(const struct expect *x)
 		shim_re_turn(x, shim_object_named(shim_self.thr, PROPHET_ObjSharedSync, x->obj));
 }
 
+/* Whether to try once more. Nobody waits in the kernel: the harness may come off meanwhile, and who only tries does not wait then, as
+ * two that did would hold what the other wants. */
+static int not_yet(const struct expect *x)
+{
+	if (errno == EINTR)
+		return 1;
+	if ((errno != EAGAIN && errno != EACCES) || shim_re_detached())
+		return 0;
+	shim_re_yield(shim_self.thr, x->obj);
+	return 1;
+}
+
 int shim_re_lock_file(const struct expect *x, int fd, int cmd, unsigned long arg)
 {
-	int r;
+	int tries = cmd == F_SETLKW ? F_SETLK : cmd == F_OFD_SETLKW ? F_OFD_SETLK : cmd, r;
 	await(x);
-	while ((r = TRUE(fcntl)(fd, cmd, arg)) != 0 && errno == EINTR)
+	while ((r = TRUE(fcntl)(fd, tries, arg)) != 0 && not_yet(x))
 		;
-	return r;
+	return r && shim_re_detached() ? TRUE(fcntl)(fd, cmd, arg) : r;
 }
 
 static int re_flock(int fd, int op)
@@ -105,26 +117,26 @@ static int re_flock(int fd, int op)
 	if (x->ret < 0)
 		return (int)shim_re_ret(x);
 	await(x);
-	while ((r = TRUE(flock)(fd, op & ~LOCK_NB)) != 0 && errno == EINTR)
+	while ((r = TRUE(flock)(fd, op | LOCK_NB)) != 0 && not_yet(x))
 		;
-	return r;
+	return r && shim_re_detached() ? TRUE(flock)(fd, op) : r;
 }
 STANDIN(flock, re_flock)
 
-#define RE_LOCKF(name)                                                                                \
-	static int re_##name(int fd, int cmd, off_t n)                                                \
-	{                                                                                             \
-		struct expect *x = shim_re_of(CALL_##name);                                           \
-		int r;                                                                                \
-		if (!x)                                                                               \
-			return TRUE(name)(fd, cmd, n);                                                \
-		if (x->ret < 0 || cmd == F_TEST)                                                      \
-			return (int)shim_re_ret(x);                                                   \
-		await(x);                                                                             \
-		while ((r = TRUE(name)(fd, cmd == F_TLOCK ? F_LOCK : cmd, n)) != 0 && errno == EINTR) \
-			;                                                                             \
-		return r;                                                                             \
-	}                                                                                             \
+#define RE_LOCKF(name)                                                                            \
+	static int re_##name(int fd, int cmd, off_t n)                                            \
+	{                                                                                         \
+		struct expect *x = shim_re_of(CALL_##name);                                       \
+		int r;                                                                            \
+		if (!x)                                                                           \
+			return TRUE(name)(fd, cmd, n);                                            \
+		if (x->ret < 0 || cmd == F_TEST)                                                  \
+			return (int)shim_re_ret(x);                                               \
+		await(x);                                                                         \
+		while ((r = TRUE(name)(fd, cmd == F_LOCK ? F_TLOCK : cmd, n)) != 0 && not_yet(x)) \
+			;                                                                         \
+		return r && shim_re_detached() ? TRUE(name)(fd, cmd, n) : r;                      \
+	}                                                                                         \
 	STANDIN(name, re_##name)
 RE_LOCKF(lockf)
 RE_LOCKF(lockf64)

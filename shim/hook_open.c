@@ -55,41 +55,41 @@ static int unseen(int r)
 	after(&e, &o, r);                                                                                                              \
 	return r;
 
-#define OPEN(name)                                         \
-	EXPORT int name(const char *path, int flags, ...)  \
-	{                                                  \
-		MODE(flags)                                \
-		OPENS(name, AT_FDCWD, (path, flags, mode)) \
+#define OPEN(name)                                             \
+	EXPORT LEAP int name(const char *path, int flags, ...) \
+	{                                                      \
+		MODE(flags)                                    \
+		OPENS(name, AT_FDCWD, (path, flags, mode))     \
 	}
 OPEN(open)
 OPEN(open64)
 OPEN(__open)
 OPEN(__open64)
 
-#define OPENAT(name)                                                 \
-	EXPORT int name(int dirfd, const char *path, int flags, ...) \
-	{                                                            \
-		MODE(flags)                                          \
-		OPENS(name, dirfd, (dirfd, path, flags, mode))       \
+#define OPENAT(name)                                                      \
+	EXPORT LEAP int name(int dirfd, const char *path, int flags, ...) \
+	{                                                                 \
+		MODE(flags)                                               \
+		OPENS(name, dirfd, (dirfd, path, flags, mode))            \
 	}
 OPENAT(openat)
 OPENAT(openat64)
 
 /* Of fortified programs: they end the program when a mode is needed. */
-#define OPEN_2(name)                                 \
-	EXPORT int name(const char *path, int flags) \
-	{                                            \
-		mode_t mode = 0;                     \
-		OPENS(name, AT_FDCWD, (path, flags)) \
+#define OPEN_2(name)                                      \
+	EXPORT LEAP int name(const char *path, int flags) \
+	{                                                 \
+		mode_t mode = 0;                          \
+		OPENS(name, AT_FDCWD, (path, flags))      \
 	}
 OPEN_2(__open_2)
 OPEN_2(__open64_2)
 
-#define OPENAT_2(name)                                          \
-	EXPORT int name(int dirfd, const char *path, int flags) \
-	{                                                       \
-		mode_t mode = 0;                                \
-		OPENS(name, dirfd, (dirfd, path, flags))        \
+#define OPENAT_2(name)                                               \
+	EXPORT LEAP int name(int dirfd, const char *path, int flags) \
+	{                                                            \
+		mode_t mode = 0;                                     \
+		OPENS(name, dirfd, (dirfd, path, flags))             \
 	}
 OPENAT_2(__openat_2)
 OPENAT_2(__openat64_2)

@@ -68,7 +68,7 @@ static u64 timeval_ns(const struct timeval *tv)
 
 typedef int (*select_fn)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 
-static int selected(select_fn real, u32 call, void *pc, int n, fd_set *r, fd_set *w, fd_set *x, struct timeval *tmo)
+static LEAP int selected(select_fn real, u32 call, void *pc, int n, fd_set *r, fd_set *w, fd_set *x, struct timeval *tmo)
 {
 	u8 room[INPUT_ROOM], *p;
 	struct ev e;
@@ -89,17 +89,17 @@ static int selected(select_fn real, u32 call, void *pc, int n, fd_set *r, fd_set
 	return got;
 }
 
-EXPORT int select(int n, fd_set *restrict r, fd_set *restrict w, fd_set *restrict x, struct timeval *restrict tmo)
+EXPORT LEAP int select(int n, fd_set *restrict r, fd_set *restrict w, fd_set *restrict x, struct timeval *restrict tmo)
 {
 	return selected((select_fn)REAL(select), CALL_select, CALLER(), n, r, w, x, tmo);
 }
 
-EXPORT int __select(int n, fd_set *restrict r, fd_set *restrict w, fd_set *restrict x, struct timeval *restrict tmo)
+EXPORT LEAP int __select(int n, fd_set *restrict r, fd_set *restrict w, fd_set *restrict x, struct timeval *restrict tmo)
 {
 	return selected((select_fn)REAL(__select), CALL___select, CALLER(), n, r, w, x, tmo);
 }
 
-EXPORT int pselect(int n, fd_set *restrict r, fd_set *restrict w, fd_set *restrict x, const struct timespec *restrict tmo, const sigset_t *restrict mask)
+EXPORT LEAP int pselect(int n, fd_set *restrict r, fd_set *restrict w, fd_set *restrict x, const struct timespec *restrict tmo, const sigset_t *restrict mask)
 {
 	u8 room[INPUT_ROOM], *p;
 	struct ev e;

@@ -7,11 +7,12 @@
  *
  * A trampoline may run on an alternate stack of the smallest size and inside any wrapper: its frames are small and
  * it touches neither errno nor what the kernel gave the handler. Where the kernel tells handlers the place that they
- * interrupt with SA_SIGINFO only, that is added unseen. thr.under remembers the call that it interrupted.
+ * interrupt with SA_SIGINFO only, that is added unseen; so it is in serial runs, where a signal may have to wait (shim_serial_early). thr.under remembers the call that it interrupted.
  */
 #include "handler.h"
 #include "replay.h"
 #include "stack.h"
+#include "step.h"
 #include "steps_proc.h"
 #include <stdarg.h>
 
@@ -40,6 +41,7 @@ static struct action {
 	u32 pad;
 } actions[SIGNALS][TURNS];
 static u32 turns[SIGNALS];
+static u32 added[SIGNALS]; /* flags of ours, which stay when the kernel takes a handler away (SA_RESETHAND) */
 
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
 
@@ -52,9 +54,10 @@ static struct thr *current(void)
 	return t && t->begun && shim_run.state == RUN_ON && !shim_self.off && !(t->vfork == VFORK_SHARED && shim_in_vfork(t)) ? t : 0;
 }
 
-static void begin_record(struct thr *t, const struct under *u, const siginfo_t *si, u32 full)
+static void begin_record(struct thr *t, const struct under *u, const siginfo_t *si, u32 full, const void *context)
 {
-	u64 now, pos;
+	u64 now, pos, place[SHIM_PLACE + 1];
+	u32 told = u->call || !context ? 0 : shim_place_told(context, place), i;
 	u8 *p;
 	do {
 		/* The cursor may not be the stream's, as we may have interrupted a writer: time is absolute. */
@@ -70,11 +73,15 @@ static void begin_record(struct thr *t, const struct under *u, const siginfo_t *
 		p = put_v(p, si && si->si_code <= 0 ? (u64)(u32)si->si_pid : 0);
 		if (full && si) {
 			u64 rest[4];
-			u32 i;
 			__builtin_memcpy(rest, (const u8 *)si + 16, sizeof rest);
 			p = put_v(p, PROPHET_TagSigInfo);
 			for (i = 0; i < 4; i++)
 				p = put_v(p, rest[i]);
+		}
+		if (told) {
+			p = put_v(p, PROPHET_TagPlace);
+			for (i = 0; i < told; i++)
+				p = put_v(p, place[i]);
 		}
 		t->last = now;
 	} while (!shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - (t->ring + (u32)pos))));
@@ -110,7 +117,7 @@ static struct thr *enter(int sig, const siginfo_t *si, u32 full, const void *con
 	}
 	t->writing = 0;
 	if (shim_ctl.level & 1u << CLASS_signal && likely(!shim_replays))
-		begin_record(t, u, si, full);
+		begin_record(t, u, si, full, si || SHIM_CONTEXT_ALWAYS ? context : 0);
 	else
 		shim_predict_nothing(t);
 	u->token = shim_ctl.serial && shim_serial_take(1) != 0;
@@ -172,12 +179,16 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 		return;
 	if (unlikely(shim_ctl.serial) && !shim_replays && a->info && shim_serial_early(sig, si, context))
 		return;
+	if (unlikely(shim_replays) && a->info && shim_step_trap(sig, si, context))
+		return;
 	if (unlikely(shim_replays) && (t = current()) && !shim_re_signal(t, sig, si))
 		return; /* it came from outside; the trace's come when the trace says */
 	t = enter(sig, a->info ? si : 0, a->full, context, frame);
 	fn(sig, si, context);
 	if (t)
 		leave(t, sig, frame);
+	if (unlikely(shim_replays) && t)
+		shim_step_again(context);
 }
 
 #define TURN(n)                                                    \
@@ -270,6 +281,8 @@ static void as_asked(int sig, struct sigaction *was)
 		was->sa_flags &= ~(int)a->flags;
 	} else if (shim_timers_guard(ours) || shim_serial_guard(ours) || shim_stack_guard(ours) || was->sa_sigaction == shim_re_guard_signal) {
 		shim_zero(was, sizeof *was); /* SIG_DFL */
+	} else if (was->sa_handler == SIG_DFL) {
+		was->sa_flags &= ~(int)added[sig];
 	}
 }
 
@@ -309,6 +322,7 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 			mine.sa_flags |= SA_SIGINFO;
 			if (unlikely(shim_replays)) /* what is not the program's must not be seen by it */
 				restarts(sig, &mine);
+			added[sig] = (u32)(mine.sa_flags & ~act->sa_flags);
 		} else if (what == 1 && unlikely(shim_re_guarded(sig)) && wraps(sig)) {
 			mine.sa_sigaction = shim_re_guard_signal;
 			mine.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
@@ -317,6 +331,8 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 			shim_stack_yields(shim_self.thr, sig, (int)what, &mine);
 	}
 	r = real(sig, act ? &mine : 0, old ? &was : 0);
+	if (r == 0 && act && what != 3 && wraps(sig))
+		added[sig] = 0;
 	if (r == 0 && sig == SIGCONT && act)
 		shim_timers_guarded();
 	if (r == 0 && old) {
@@ -356,21 +372,26 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 	struct ev e;
 	struct action *a;
 	plain_fn r, mine = fn;
-	int on;
+	int on, was;
 	if (sig <= 0 || sig >= SIGNALS || shim_run.state == RUN_NONE || shim_self.off)
 		return real(sig, fn);
 	on = shim_begin(&e, call, CLASS_signal, pc);
+	if (wraps(sig))
+		added[sig] = 0;
 	if (is_handler(fn) && wraps(sig))
 		mine = as_plain(wrapped(sig, as_full(fn), 0, 0));
 	else if (fn == SIG_DFL && unlikely(shim_re_guarded(sig)) && wraps(sig))
 		mine = as_plain(shim_re_guard_signal);
 	r = shim_run.state == RUN_ON && unlikely(shim_stack_yields(shim_self.thr, sig, (int)doing(fn), &now)) ? SIG_DFL : real(sig, mine);
-	if ((!SHIM_CONTEXT_ALWAYS || shim_replays) && mine != fn && r != SIG_ERR && REAL(sigaction)(sig, 0, &now) == 0 && now.sa_handler == mine) {
+	if ((!SHIM_CONTEXT_ALWAYS || shim_replays || shim_ctl.serial) && mine != fn && r != SIG_ERR && REAL(sigaction)(sig, 0, &now) == 0 &&
+	    now.sa_handler == mine) {
 		if (fn != SIG_DFL)
 			now.sa_sigaction = wrapped(sig, as_full(fn), 0, 1);
+		was = now.sa_flags;
 		now.sa_flags |= SA_SIGINFO;
 		if (unlikely(shim_replays) && fn != SIG_DFL)
 			restarts(sig, &now);
+		added[sig] = (u32)(now.sa_flags & ~was);
 		REAL(sigaction)(sig, &now, 0);
 	}
 	a = r == SIG_ERR ? 0 : action_of(sig, as_full(r));

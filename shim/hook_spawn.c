@@ -155,7 +155,7 @@ static NOINLINE int run(const char *line, char *const *env, pid_t *pid)
 EXPORT int system(const char *line)
 {
 	struct env_plan plan;
-	struct target g = {0, 1};
+	struct target g = {0, 1, 0, 0};
 	struct ev e;
 	pid_t pid = 0;
 	char **env;

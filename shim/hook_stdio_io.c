@@ -28,7 +28,7 @@ static u64 stream_object(struct ev *e, FILE *fp)
 	return shim_obj_fd(e->t, fp->_fileno);
 }
 
-static ssize_t io_read(FILE *fp, void *buf, ssize_t n)
+static LEAP ssize_t io_read(FILE *fp, void *buf, ssize_t n)
 {
 	struct ev e;
 	ssize_t r;
@@ -45,7 +45,7 @@ static ssize_t io_read(FILE *fp, void *buf, ssize_t n)
 	return r;
 }
 
-static ssize_t io_write(FILE *fp, const void *buf, ssize_t n)
+static LEAP ssize_t io_write(FILE *fp, const void *buf, ssize_t n)
 {
 	struct ev e;
 	ssize_t r;
@@ -62,7 +62,7 @@ static ssize_t io_write(FILE *fp, const void *buf, ssize_t n)
 	return r;
 }
 
-static off_t io_seek(FILE *fp, off_t off, int whence)
+static LEAP off_t io_seek(FILE *fp, off_t off, int whence)
 {
 	struct ev e;
 	off_t r;
@@ -78,7 +78,7 @@ static off_t io_seek(FILE *fp, off_t off, int whence)
 	return r;
 }
 
-static int io_close(FILE *fp)
+static LEAP int io_close(FILE *fp)
 {
 	struct ev e;
 	int r, fd = fp->_fileno;
@@ -96,7 +96,7 @@ static int io_close(FILE *fp)
 	return r;
 }
 
-static int io_stat(FILE *fp, void *st)
+static LEAP int io_stat(FILE *fp, void *st)
 {
 	u8 room[INPUT_ROOM];
 	struct ev e;

@@ -189,10 +189,15 @@ static int may_block(long n, const long *a)
 
 static void ends(long n, const long *a)
 {
-	if (n == SYS_exit_group || shim_run.threads < 2)
+	struct thr *t = shim_self.thr;
+	if (n == SYS_exit_group || shim_run.threads < 2) {
 		shim_process_over(PROPHET_ExitQuick, a[0] & 255);
-	else
-		shim_thread_ending(shim_self.thr);
+		return;
+	}
+	if (t && t->tid == shim_run.pid)
+		shim_run.left_status = (i32)(a[0] & 255);
+	shim_run.left = 1;
+	shim_thread_ending(t);
 }
 
 static long forks(syscall_fn real, struct ev *e, int on, long n, const long *a)

@@ -25,6 +25,19 @@ static void *begin_posix(void *p)
 	return r;
 }
 
+void shim_thread_fired(u32 nth, void (*fn)(union sigval), union sigval v)
+{
+	struct thr *t = 0;
+	if (shim_run.state == RUN_ON && !shim_self.off && shim_wiped->alive && !shim_self.thr && (t = shim_thread_found(nth))) {
+		if (unlikely(t->re != 0))
+			shim_re_fired(t);
+		shim_thread_starts(t);
+	}
+	pthread_cleanup_push(ending, t);
+	fn(v);
+	pthread_cleanup_pop(1);
+}
+
 static int begin_c11(void *p)
 {
 	struct thr *t = p;

@@ -86,6 +86,48 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 #define SHIM_CONTEXT_LR(context) 0ul
 #define SHIM_CONTEXT_ALWAYS 1 /* handlers get it without SA_SIGINFO, too */
 
+/* Places between two calls (step.c): registers that tell one pass of a loop from another, and a trap after each instruction. */
+#define SHIM_STEPS 1
+#define SHIM_REGISTERS 12
+
+#define SHIM_RESULT 1 /* which of them has a call's result, as bits */
+#define SHIM_SCRATCH 0xfc /* which a call leaves anyhow */
+
+static inline u64 *shim_context_register(const void *context, u32 i)
+{
+	static const u8 which[SHIM_REGISTERS] = {REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_R8, REG_R9, REG_R12, REG_R13, REG_R14, REG_R15};
+	return (u64 *)&((ucontext_t *)context)->uc_mcontext.gregs[which[i]];
+}
+
+#define SHIM_TRAP 0x100 /* of the flags */
+
+static inline int shim_context_traps(void *context, int on)
+{
+	greg_t *flags = &((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL];
+	int was = (*flags & SHIM_TRAP) != 0;
+	*flags = on ? *flags | SHIM_TRAP : *flags & ~(greg_t)SHIM_TRAP;
+	return was;
+}
+
+/* Nothing of it stays below the stack. */
+static inline void shim_traps_on(void)
+{
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n pushfq\n orq $0x100, (%%rsp)\n popfq\n movq $0, -8(%%rsp)\n lea 128(%%rsp), %%rsp" ::: "memory", "cc");
+}
+
+static inline void shim_traps_off(void)
+{
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n pushfq\n andq $~0x100, (%%rsp)\n popfq\n lea 128(%%rsp), %%rsp" ::: "memory", "cc");
+}
+
+/* What the instruction at p does that a trap behind it must know of. */
+enum { SHIM_PLAIN, SHIM_KEEPS_FLAGS, SHIM_ASKS_KERNEL };
+
+static inline u32 shim_instruction(const u8 *p)
+{
+	return p[0] == 0x9c ? SHIM_KEEPS_FLAGS : p[0] == 0x0f && p[1] == 0x05 ? SHIM_ASKS_KERNEL : SHIM_PLAIN;
+}
+
 /* Stacks (cfi.c): registers' numbers in unwind tables, and where a handler's return finds what it interrupted. */
 #define SHIM_DWARF_FP 6
 #define SHIM_DWARF_SP 7
@@ -122,6 +164,21 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 
 #define SHIM_STAMPS 1 /* stamps.c knows the instructions */
 
+/* A wrapper that has always made a system call when it returns. On processors whose kernel empties what they remember of
+ * who called, each return after one is predicted wrongly (46 ns with one thread and 70 with more, on Zen), a jump is not. It
+ * goes through __x86_return_thunk (syscall_amd64.S), which does what shim_leaps says. Nothing else may have it: where
+ * no system call was made the memory of callers is good, and a jump leaves it wrong for those that return after. */
+#define LEAP __attribute__((function_return("thunk-extern")))
+#define SHIM_LEAPS 1
+
+/* Whether the program's stack has a shadow, which a jump would leave behind. */
+static inline int shim_shadowed(void)
+{
+	u64 p = 0;
+	__asm__ volatile("rdsspq %0" : "+r"(p));
+	return p != 0;
+}
+
 /* Which registers wider than these 128 bits there are, and the system keeps: 1 of AVX, 2 of AVX-512. Asked of the processor
  * itself: what the compiler has for it asks at each start of each program, and under a hypervisor each such question takes
  * microseconds. */
@@ -136,7 +193,9 @@ static inline u32 shim_wide_registers(void)
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && !(~b & (bit_AVX512F | bit_AVX512VL)) && (kept & 0xe6) == 0xe6 ? 2 : 1;
 }
 
-/* Clears n bytes below the stack, and the registers that a call need not keep. */
+/* Clears n bytes below the stack, and the registers that a call need not keep. One of them is left with something: whether all
+ * are as after a reset the processor tells who saves them (the dynamic linker does, on the stack), and it tells so no more when
+ * the kernel has saved and restored them meanwhile. */
 static inline __attribute__((always_inline)) void shim_clear_below(u64 n, u32 wide)
 {
 	if (wide == 2)
@@ -149,6 +208,7 @@ static inline __attribute__((always_inline)) void shim_clear_below(u64 n, u32 wi
 				       "xmm14", "xmm15", "memory");
 	__asm__ volatile("mov %%rsp, %%rdi\n sub %0, %%rdi\n mov %0, %%rcx\n xor %%eax, %%eax\n cld\n rep stosb\n"
 			 ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n pxor %%xmm\\n, %%xmm\\n\n .endr\n"
+			 "pcmpeqd %%xmm15, %%xmm15\n"
 			 "xor %%edx, %%edx\n xor %%esi, %%esi\n xor %%r8d, %%r8d\n xor %%r9d, %%r9d\n xor %%r10d, %%r10d\n xor %%r11d, %%r11d\n"
 			 :
 			 : "r"(n)
@@ -204,6 +264,7 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 #define SHIM_CONTEXT_FP(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.regs[29])
 #define SHIM_CONTEXT_LR(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.regs[30])
 #define SHIM_CONTEXT_ALWAYS 0
+#define SHIM_STEPS 0
 
 #define SHIM_DWARF_FP 29
 #define SHIM_DWARF_SP 31
@@ -238,6 +299,8 @@ static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
 		"cbz x0, 1f\nb " #AFTER "\n1:\nret\n.size " #NAME ", .-" #NAME "\n");
 
 #define SHIM_STAMPS 0
+#define LEAP
+#define SHIM_LEAPS 0
 
 static inline u32 shim_wide_registers(void)
 {

@@ -1,6 +1,7 @@
 /* See replay.h. */
 #include "family.h"
 #include "modules.h"
+#include "step.h"
 #include "token.h"
 #include "zreplay.h"
 #include <fcntl.h>
@@ -135,6 +136,7 @@ int shim_re_thread(struct thr *t)
 	t->re->fd_next = 0;
 	t->re->fd_taken = 0;
 	shim_expect_begin(&t->re->ex, th);
+	t->re->ex.starts = th->starts != 0;
 	th->now = (u32)sys(SYS_gettid);
 	shim_id_is(PROPHET_IDTask, th->tid, th->now);
 	if (th->now != th->tid && th->how == PROPHET_ThreadCreated)
@@ -342,6 +344,8 @@ void shim_re_ending(struct thr *t)
 		shim_re_pass(t);
 	while (shim_token_here(t))
 		;
+	if (unlikely(t->re->th->starts))
+		shim_re_fires(t, ~0ull, 1);
 	shim_re_last_thread(t);
 	look_left(t);
 	__atomic_store_n(&t->re->th->state, PROPHET_TurnOver, __ATOMIC_RELEASE);
@@ -351,7 +355,8 @@ void shim_re_ending(struct thr *t)
 static int arrived(struct replaythread *th)
 {
 	u32 state = __atomic_load_n(&th->state, __ATOMIC_ACQUIRE);
-	if (state == PROPHET_TurnEnd || state == PROPHET_TurnOver || __atomic_load_n(&th->spent, __ATOMIC_ACQUIRE) == 1)
+	if (state == PROPHET_TurnEnd || (state == PROPHET_TurnOver && !__atomic_load_n(&th->left, __ATOMIC_ACQUIRE)) ||
+	    __atomic_load_n(&th->spent, __ATOMIC_ACQUIRE) == 1)
 		return 1;
 	if (th->how == PROPHET_ThreadFound && th->now && sys(SYS_tgkill, shim_run.pid, th->now, 0) == -ESRCH) {
 		__atomic_store_n(&th->state, PROPHET_TurnOver, __ATOMIC_RELEASE); /* no routine of ours sees its end */
@@ -441,29 +446,34 @@ void shim_re_exit(struct thr *t, u32 how, i64 status)
 		return;
 	}
 	look_left(t);
+	if (unlikely(t->re->th->starts))
+		shim_re_fires(t, ~0ull, 1);
 	shim_re_others(t);
 	killed_here(t);
 }
 
-/* An inner event may come before that of the call it belongs to. */
-static struct expect *ahead(struct expects *q, u32 call)
+/* An inner event may come before that of the call it belongs to, and be one of the same function: the call site tells which, where
+ * code lies where it lay; pc is 0 for any. */
+static struct expect *ahead(struct expects *q, u32 call, u64 pc)
 {
+	struct expect *first = 0;
 	u32 i;
 	for (i = 0;; i++) {
 		struct expect *x = shim_expect_at(q, i);
 		if (!x || x->kind == EXPECT_END || x->kind == EXPECT_BAD)
-			return 0;
-		if (x->kind == EXPECT_EVENT && x->call == call && !x->taken)
-			return x;
-		if (x->kind == EXPECT_LEFT && x->call == call && !x->taken)
-			return x;
+			return first;
+		if ((x->kind != EXPECT_EVENT && x->kind != EXPECT_LEFT) || x->call != call || x->taken)
+			continue;
+		if (!pc || x->kind == EXPECT_LEFT || (x->pc & ((1ull << 48) - 1)) == pc)
+			return !pc || x->kind == EXPECT_EVENT || !first ? x : first;
+		first = first ? first : x;
 	}
 }
 
 /* The call comes before the signals that came inside of it: nothing left it. */
 static int frees(struct expects *q, u32 call)
 {
-	const struct expect *x = shim_re_flags[call] & RE_FREES ? ahead(q, call) : 0;
+	const struct expect *x = shim_re_flags[call] & RE_FREES ? ahead(q, call, 0) : 0;
 	return x && x->kind == EXPECT_EVENT && x->ret != ECANCELED;
 }
 
@@ -544,6 +554,17 @@ static int runs_routine(u32 call)
 	return call == CALL_pthread_once || call == CALL___pthread_once || call == CALL_call_once;
 }
 
+/* A vforked child did no more. That it was in a call then its parent said, in which nothing of this is to be found. */
+static int vfork_over(struct expects *q)
+{
+	struct expect *x = shim_expect(q), *next = x->kind == EXPECT_LEFT ? shim_expect_at(q, 1) : x;
+	if (!next || (next->kind != EXPECT_END && (next->kind != EXPECT_EVENT || next->note & PROPHET_NoteVforked)))
+		return 0;
+	if (x->kind == EXPECT_LEFT)
+		shim_expect_drop(q);
+	return 1;
+}
+
 int shim_re_begin(struct ev *e)
 {
 	struct thr *t = e->t;
@@ -553,6 +574,10 @@ int shim_re_begin(struct ev *e)
 	e->turn = 0;
 	re->busy = 1;
 	re->th->call = e->call;
+	if (unlikely(re->step.on))
+		shim_step_end(t);
+	if (unlikely(re->th->starts))
+		shim_re_fires(t, re->th->event, 1);
 	if (unlikely(re->th->cancel == 2))
 		shim_re_not_cancelled(t);
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, 0)))
@@ -566,6 +591,8 @@ int shim_re_begin(struct ev *e)
 		if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, 0)))
 			return shim_re_off(t), 0;
 		x = shim_expect(&re->ex);
+		if (unlikely(e->note & PROPHET_NoteVforked) && vfork_over(&re->ex))
+			shim_re_vfork_ends(t);
 		if (likely(x->kind == EXPECT_EVENT && x->call == e->call))
 			break; /* taken or not: by one that was left, or by one outside of this one, which finds its own when it is done */
 		if (x->kind == EXPECT_SIGNAL) {
@@ -574,7 +601,7 @@ int shim_re_begin(struct ev *e)
 				re = t->re; /* a child that the handler forked has its own */
 				continue;
 			}
-			re->x = e->x = ahead(&re->ex, e->call); /* none, when it was left: by a jump, or for good */
+			re->x = e->x = ahead(&re->ex, e->call, 0); /* none, when it was left: by a jump, or for good */
 			if (e->x)
 				e->x->taken = 1;
 			return 1;
@@ -623,7 +650,7 @@ int shim_re_begin(struct ev *e)
 			return shim_re_off(t), 0;
 		}
 		if (shim_re_flags[e->call] & RE_NESTS) {
-			re->x = e->x = ahead(&re->ex, e->call);
+			re->x = e->x = ahead(&re->ex, e->call, (u64)e->pc);
 			if (e->x)
 				e->x->taken = 1;
 			return 1; /* one that the trace does not have will be left, or differ when it is done */
@@ -822,7 +849,7 @@ int shim_re_commit(struct ev *e)
 	struct thr *t = e->t;
 	struct re *re = t->re;
 	struct expect *x = e->x;
-	u64 token;
+	u64 token, lay;
 	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
 		shim_re_stop(t, PROPHET_TurnStopped);
 	if (unlikely(x != shim_expect(&re->ex) || x->kind == EXPECT_END)) {
@@ -847,6 +874,7 @@ int shim_re_commit(struct ev *e)
 	if (unlikely(compare(e, x)))
 		return 0;
 	token = x->token;
+	lay = x->pc & ((1ull << 48) - 1);
 	call_next(e);
 	/* The place is taken, and called; the event itself may have to wait. */
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
@@ -857,6 +885,8 @@ int shim_re_commit(struct ev *e)
 	shim_expect_drop(&re->ex);
 	re->th->call = 0;
 	__atomic_store_n(&re->th->event, re->th->event + 1, __ATOMIC_RELEASE);
+	if (unlikely(re->th->starts))
+		shim_re_fires(t, re->th->event, 0);
 	if (unlikely(re->th->state == PROPHET_TurnOver)) {
 		look_left(t);
 		killed_here(t);
@@ -864,10 +894,17 @@ int shim_re_commit(struct ev *e)
 	if (unlikely(token))
 		shim_token_take(t, token);
 	x = shim_expect(&re->ex);
-	if (unlikely(x->kind != EXPECT_EVENT))
+	if (unlikely(x->kind != EXPECT_EVENT)) {
+		re->step.site = (u64)e->pc;
+		re->step.moved = (u64)e->pc - lay;
+		re->step.returns = 1;
 		shim_re_look(t);
-	else if (unlikely(x->call == CALL_syscall))
+		re->step.returns = 0;
+	} else if (unlikely(x->call == CALL_syscall)) {
 		shim_re_before_wake(t, x);
+	}
 	re->busy = 0;
+	if (!shim_ctl.serial)
+		shim_step_go(t);
 	return 1;
 }

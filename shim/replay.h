@@ -25,6 +25,19 @@
 
 #define RE_LOOKED 1024
 
+/* On the way to where a signal came (step.c). */
+struct step {
+	u32 on, out; /* out: the program has gone on since the call before */
+	u32 returns, pad; /* the call before is about to return */
+	int fd, pad2; /* the breakpoint's; -1: there is a trap after each instruction */
+	u32 taken, told; /* traps; registers are told */
+	u32 kept, there; /* kept: the instruction before put flags on the stack, the trap among them. there: the signal is on its way */
+	u64 site, moved; /* where the call before returns to, and how far that is from where it lay */
+	u64 pc, sp, registers[3];
+	u64 result; /* of the call before, as far as it has one */
+	stack_t stack, old; /* ours, and the program's meanwhile */
+};
+
 struct re {
 	struct replaythread *th;
 	struct expect *x; /* of the call under way; NULL: none, or one that the trace does not have */
@@ -40,6 +53,7 @@ struct re {
 	u32 handlers, busy; /* signals of the trace whose handlers have not returned. busy: a handler may have interrupted us */
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
 	u8 path[256];
+	struct step step;
 	u32 looked[RE_LOOKED]; /* by descriptor: how much had been taken from a channel when it was last seen ready (channel.c) */
 	struct expects ex;
 };
@@ -75,16 +89,22 @@ HIDDEN int shim_re_begin(struct ev *e);
 HIDDEN int shim_re_commit(struct ev *e); /* 0: the harness is off, and the event is to be recorded */
 HIDDEN void shim_re_last_thread(struct thr *t); /* it ends, by itself */
 HIDDEN void shim_re_ending(struct thr *t); /* its routine is over */
+/* Starts the threads that its timers had started before that event, if it begins, and waits for those that were over (stand_time.c). */
+HIDDEN void shim_re_fires(struct thr *t, u64 event, int begins);
+HIDDEN void shim_re_fired(struct thr *t); /* on such a thread */
 HIDDEN void shim_re_exit(struct thr *t, u32 how, i64 status); /* the process ends, when all its threads are where they were */
 HIDDEN void shim_re_others(struct thr *t); /* the same wait alone */
 HIDDEN long shim_re_vfork(void); /* vfork itself, */
 HIDDEN long shim_re_vforked(long pid); /* and what its parent is told */
+HIDDEN void shim_re_vfork_ends(struct thr *t); /* its child did no more: a signal ended it */
 HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replaced; -1: it could not be, errno says why */
 
 /* Signals (stand_signal.c). */
 HIDDEN void shim_re_inside(struct thr *t, u32 call); /* signals that came inside of it come now */
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */
+HIDDEN void shim_re_queue(struct thr *t); /* it is pending: the thread has it blocked */
+HIDDEN void shim_re_nudge(struct thr *t); /* a signal is next, for which the thread may wait by computing */
 HIDDEN int shim_re_signal(struct thr *t, int sig, siginfo_t *si); /* a handler begins: 0: the trace has no such signal here */
 HIDDEN void shim_re_sigret(struct thr *t, int sig);
 HIDDEN void shim_re_look(struct thr *t); /* what comes next is no event */
@@ -206,7 +226,7 @@ static inline __attribute__((always_inline)) int shim_re_quick(struct re *re, u3
 	struct expect_key *k;
 	const u8 *p = x->p;
 	u32 key, w;
-	if (unlikely(x->head != x->tail || x->end - p < 3 || x->serial))
+	if (unlikely(x->head != x->tail || x->end - p < 3 || x->serial | x->starts))
 		return 0;
 	__builtin_memcpy(&w, p, 4);
 	key = ((w & 0xff) >> 1) - PROPHET_FirstKey;
@@ -220,7 +240,9 @@ static inline __attribute__((always_inline)) int shim_re_quick(struct re *re, u3
 		x->p = p + 3;
 	else
 		return 0;
-	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_RELAXED)))
+	/* A signal that came behind it is looked for at its end. */
+	if (unlikely(x->p == x->end || *x->p == (PROPHET_TagTime << 1 | 1) || *x->p == (PROPHET_TagSignal << 1 | 1) ||
+		     __atomic_load_n(&shim_index->hold, __ATOMIC_RELAXED)))
 		return x->p = p, 0;
 	if (place)
 		k->seq = place;

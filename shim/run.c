@@ -10,11 +10,18 @@
 #include <sys/uio.h>
 
 struct run shim_run;
+u32 shim_leaps;
 struct wiped *shim_wiped;
 
-/* Boot maps the run's file over this; until then all is off. */
-static u8 control_room[PROPHET_ControlRoom] __attribute__((aligned(4096)));
-extern struct control shim_ctl __attribute__((alias("control_room")));
+/* Boot maps the run's file over this; until then all is off, and nothing may be written there: of what a program may write
+ * in private its RLIMIT_DATA takes account, and one that is kept small would not start with this beside it. In assembly,
+ * as the compiler must not believe that it is constant. */
+#define TEXT(number) TEXT_(number)
+#define TEXT_(number) #number
+__asm__(".pushsection .rodata.control, \"a\"\n.balign 4096\n.globl shim_ctl, control_room\n.hidden shim_ctl, control_room\n"
+	".type control_room, %object\n.size control_room, " TEXT(PROPHET_ControlRoom) "\n.set shim_ctl, control_room\n"
+										      "control_room: .zero " TEXT(PROPHET_ControlRoom) "\n.popsection");
+extern u8 control_room[PROPHET_ControlRoom] HIDDEN;
 
 static struct ours stream = {-1, 0, 0, 0}, rings = {-1, 0, 0, 0}, statm = {-1, 0, 0, 0};
 static u8 *flight;
@@ -502,6 +509,7 @@ u64 shim_rss(u64 now)
 	r = sys(SYS_pread64, statm.fd, b, sizeof b - 1, 0);
 	if (r <= 0)
 		return 0;
+	shim_own_read(r);
 	b[r] = 0;
 	shim_parse(b, &p);
 	return *p ? shim_parse(p + 1, 0) : 0;
@@ -527,7 +535,7 @@ void shim_io_counts(u64 *rchar, u64 *wchar)
 	if (r <= 0)
 		return;
 	b[r] = 0;
-	*rchar = number_after(b, "rchar: ");
+	*rchar = number_after(b, "rchar: ") + (u64)shim_own_read(r); /* which the kernel counts after it has told */
 	*wchar = number_after(b, "wchar: ");
 }
 

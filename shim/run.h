@@ -18,13 +18,16 @@ struct run {
 	u64 next_rss;
 	u64 born; /* ticks at the first event of a forked child */
 	u64 asked; /* mark of the PROPHET_TRACE that this process was started with */
-	u32 slot_hint, pad; /* the slot that this process had before exec; ~0: none */
+	u32 slot_hint; /* the slot that this process had before exec; ~0: none */
+	u32 valgrind; /* which runs the program, and tells people of system calls that it holds for mistakes */
 	u64 own_bytes, own_read; /* written and read by us, for coverage */
 	u32 stream_index;
 	u32 said;
 	u32 forked_from_threads;
 	u32 exiting; /* at_end has run (boot.c): every record goes out at once */
 	u32 ns; /* our pid namespace, 0 when not known */
+	u32 left; /* a thread has ended by system call, */
+	i32 left_status; /* with this status if it was the first, which is the process's then */
 	u32 blind; /* the program has forbidden itself to read the time stamp counter; nothing is recorded then */
 	char **envp;
 	const char *lib; /* where we are, for children */
@@ -36,6 +39,15 @@ struct run {
 };
 enum { RUN_NONE, RUN_OFF, RUN_ON };
 extern struct run shim_run HIDDEN;
+extern u32 shim_leaps HIDDEN; /* Control.Leaps, for the assembly */
+
+/* What a call of ours has read, if it did: the kernel counts it as the program's. */
+static inline long shim_own_read(long r)
+{
+	if (r > 0)
+		__atomic_fetch_add(&shim_run.own_read, (u64)r, __ATOMIC_RELAXED);
+	return r;
+}
 
 /* A stamp where nothing may be recorded. */
 static inline u64 shim_moment(void)

@@ -1,6 +1,6 @@
 /* See scrub.h. */
 #include "scrub.h"
-#include "thread.h"
+#include "step.h"
 #include "real.h"
 #include "run.h"
 #include <sys/auxv.h>
@@ -46,6 +46,7 @@ void shim_scrub(struct ev *e)
 	e->x = 0;
 	e->note = e->data_kind = e->inlen = e->held = 0;
 	clear(sp < high && sp - DEPTH > low && !e->t->depth ? DEPTH : DEPTH_ANY); /* so may a handler's have */
+	shim_step_go(e->t);
 }
 
 /* What stands between a frame's buffers and its return address is random, and stays on the stack when the frame is gone. The

@@ -125,10 +125,16 @@ int shim_serial_stopped(int sig, const void *info, const void *context)
 	return 1;
 }
 
+/* The program's own signal of that number does what it does where nobody handles it: it ends the process. */
 static void stopped(int sig, siginfo_t *si, void *context)
 {
 	int err = errno;
-	shim_serial_stopped(sig, si, context);
+	if (!shim_serial_stopped(sig, si, context) && !is_stop(si)) {
+		struct sigaction a;
+		shim_zero(&a, sizeof a);
+		REAL(sigaction)(sig, &a, 0);
+		sys(SYS_rt_tgsigqueueinfo, sys(SYS_getpid), sys(SYS_gettid), sig, si);
+	}
 	errno = err;
 }
 
@@ -188,8 +194,12 @@ int shim_serial_early(int sig, const void *info, void *context)
 		return 0;
 	if (sys(SYS_rt_tgsigqueueinfo, sys(SYS_getpid), sys(SYS_gettid), sig, info) != 0)
 		return 0;
-	if (__atomic_exchange_n(&t->ending, 2, __ATOMIC_RELAXED) == 1) /* another may interrupt us here */
+	/* Another may interrupt us here. Where two came at once the one on top runs first, and what it interrupted has that of
+	 * the other blocked: only what all of them found blocked stays so. */
+	if (__atomic_exchange_n(&t->ending, 2, __ATOMIC_RELAXED) == 1)
 		t->later = *mask;
+	else
+		t->later &= *mask;
 	*mask |= ~never;
 	return 1;
 }

@@ -244,7 +244,7 @@ static int fcntl_as(struct expect *x, u32 call, int fd, int cmd, unsigned long a
 	else if (cmd == F_SETPIPE_SZ && !shim_index->token) /* see shim_channel_room */
 		sys(SYS_fcntl, fd, cmd, arg);
 	else if (cmd == F_SETLK || cmd == F_SETLKW || cmd == F_OFD_SETLK || cmd == F_OFD_SETLKW)
-		return shim_re_lock_file(x, fd, cmd == F_SETLK || cmd == F_SETLKW ? F_SETLKW : F_OFD_SETLKW, arg);
+		return shim_re_lock_file(x, fd, cmd, arg);
 	else if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
 		shim_re_fd_turn(x->ret);
 		return shim_re_fd(real(fd, cmd, arg), x->ret);

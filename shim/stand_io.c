@@ -5,6 +5,7 @@
 #include "channel.h"
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/sendfile.h>
 #include <sys/uio.h>
 
 #define ASK (-2) /* the kernel has to be asked */
@@ -216,3 +217,32 @@ static int re_eventfd_write(int fd, eventfd_t value)
 	return (int)shim_re_ret(x);
 }
 STANDIN(eventfd_write, re_eventfd_write)
+
+/* What the kernel would move from a file to somebody who is not there. The file's offset moves as if it had. */
+static ssize_t moved(const struct expect *x, int in, off_t *off)
+{
+	if (x->ret > 0 && off)
+		*off += x->ret;
+	else if (x->ret > 0)
+		sys(SYS_lseek, in, x->ret, SEEK_CUR);
+	return shim_re_ret(x);
+}
+
+static int to_nobody(int out, int in)
+{
+	return shim_channel_file(in) && !shim_channel_file(out) && !shim_channel_inside(out) && !shim_channel_outside(out);
+}
+
+static ssize_t re_sendfile(int out, int in, off_t *off, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_sendfile);
+	return x && to_nobody(out, in) ? moved(x, in, off) : TRUE(sendfile)(out, in, off, n);
+}
+STANDIN(sendfile, re_sendfile)
+
+static ssize_t re_sendfile64(int out, int in, off_t *off, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_sendfile64);
+	return x && to_nobody(out, in) ? moved(x, in, off) : TRUE(sendfile64)(out, in, off, n);
+}
+STANDIN(sendfile64, re_sendfile64)

@@ -454,14 +454,14 @@ static long re_syscall(long n, ...)
 	va_end(ap);
 	if (!x)
 		return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (x->ret < 0 && n != SYS_futex) /* it did nothing, or was interrupted by a signal, which has been handled */
+		return shim_re_ret(x);
 	switch (n) {
 #ifdef SYS_fork
 	case SYS_fork:
 #endif
 	case SYS_clone:
 	case SYS_clone3:
-		if (x->ret < 0)
-			return shim_re_ret(x);
 		i = (u32)shim_family_want(x->ret);
 		was = x->ret;
 		r = real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -523,8 +523,6 @@ static long re_syscall(long n, ...)
 			x->ret = r; /* an address */
 		return r;
 	default:
-		if (x->ret == -EINTR)
-			return shim_re_ret(x); /* by a signal, which has been handled */
 		return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 	}
 }

@@ -1,11 +1,12 @@
 /* Signals and cancellation in a re-execution. A signal of the trace is sent by the thread to itself where its stream has
  * it: before the call that comes next, inside of it, or before a handler returns. One that came while the program only
- * computes comes when it asks for something, or has computed for a while. Real ones are not the program's: each handler
+ * computes comes where it was (step.c), or when it asks for something, or has computed for a while. Real ones are not the program's: each handler
  * is ours (hook_signal.c) and lets through what the trace has; what would end the program, and has no handler, gets one
  * of ours. A fault is never sent: it happens again, or is missed.
  */
 #include "family.h"
 #include "feed.h"
+#include "step.h"
 #include "steps_proc.h"
 #include "steps_time.h"
 #include <time.h>
@@ -94,7 +95,7 @@ void shim_re_look(struct thr *t)
 			shim_re_deliver(t);
 			return;
 		}
-		if (spent == 2 && !re->timer)
+		if (spent == 2 && !re->timer && !shim_step_begin(t, x, i))
 			timed(re, (u32)x->f1);
 		break;
 	}
@@ -115,6 +116,24 @@ static void info(siginfo_t *si, const struct expect *x)
 }
 _Static_assert(offsetof(siginfo_t, si_pid) == 16, "what is behind si_code on 64-bit machines");
 
+void shim_re_nudge(struct thr *t)
+{
+	const struct expect *x;
+	skip(&t->re->ex);
+	x = shim_expect(&t->re->ex);
+	if (x->kind == EXPECT_SIGNAL && !t->re->timer)
+		timed(t->re, (u32)x->f1);
+}
+
+void shim_re_queue(struct thr *t)
+{
+	siginfo_t si;
+	skip(&t->re->ex);
+	info(&si, shim_expect(&t->re->ex));
+	t->re->injected = (u32)si.si_signo;
+	sys(SYS_rt_tgsigqueueinfo, sys(SYS_getpid), sys(SYS_gettid), si.si_signo, &si);
+}
+
 /* The handler that it runs takes it off the queue. */
 void shim_re_deliver(struct thr *t)
 {
@@ -122,14 +141,11 @@ void shim_re_deliver(struct thr *t)
 	const struct expect *x = shim_expect(&re->ex);
 	u32 sig = (u32)x->f1, head = re->ex.head;
 	u64 bit = sig && sig < 65 ? BIT(sig) : 0, was = 0;
-	siginfo_t si;
 	if (!bit || is_fault(sig, (i64)x->f2)) {
 		shim_re_differs(t, x, PROPHET_DiffersSignal, 0, sig, 0, "");
 		return;
 	}
-	info(&si, x);
-	re->injected = sig;
-	sys(SYS_rt_tgsigqueueinfo, sys(SYS_getpid), sys(SYS_gettid), sig, &si);
+	shim_re_queue(t);
 	sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, &was, 8);
 	if (was & bit)
 		sys(SYS_rt_sigprocmask, SIG_BLOCK, &bit, 0, 8);
@@ -166,7 +182,8 @@ int shim_re_signal(struct thr *t, int sig, siginfo_t *si)
 		if (!fault)
 			info(si, x);
 		if (!x->call && !own)
-			__atomic_add_fetch(&shim_index->signals, 1, __ATOMIC_RELAXED);
+			__atomic_add_fetch(re->step.there ? &shim_index->placed : &shim_index->signals, 1, __ATOMIC_RELAXED);
+		re->step.there = 0;
 		re->injected = 0;
 		untimed(re);
 		re->th->spent = 0;
@@ -223,6 +240,32 @@ static void end_by(u32 sig)
 	sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, 0, 8);
 }
 
+/* What vfork's parent is told of its child: the signal that ended it. Killed, where nobody asked. */
+static u32 told_of(struct thr *t, i64 child)
+{
+	struct expect *x;
+	u32 i, status;
+	for (i = 0; (x = shim_expect_at(&t->re->ex, i)) && x->kind != EXPECT_END && x->kind != EXPECT_BAD; i++) {
+		if (x->kind != EXPECT_EVENT || x->ret != child)
+			continue;
+		status = 0;
+		if (x->call == CALL_waitpid || x->call == CALL___waitpid || x->call == CALL_wait4)
+			status = (u32)x->f3;
+		else if (x->call == CALL_wait || x->call == CALL___wait)
+			status = (u32)x->f1;
+		else if (x->call == CALL_wait3)
+			status = (u32)x->f2;
+		if (WIFSIGNALED(status))
+			return WTERMSIG(status);
+	}
+	return SIGKILL;
+}
+
+void shim_re_vfork_ends(struct thr *t)
+{
+	end_by(told_of(t, (i64)t->re->vforked));
+}
+
 void shim_re_wait_for_end(struct thr *t, u32 state)
 {
 	struct timespec ts = {0, 1000000};
@@ -232,7 +275,7 @@ void shim_re_wait_for_end(struct thr *t, u32 state)
 		return;
 	}
 	shim_re_may_cancel(t);
-	pthread_testcancel();
+	TRUE(pthread_testcancel)();
 	death = shim_family_death(t->proc);
 	if (death && shim_family_over(t->proc, t->uid))
 		end_by(death);
@@ -249,7 +292,8 @@ int shim_re_guarded(int sig)
 void shim_re_guard_signal(int sig, siginfo_t *si, void *context)
 {
 	struct thr *t = shim_self.thr;
-	(void)context;
+	if (shim_step_trap(sig, si, context))
+		return;
 	if (sig == SIGPIPE || (sig != SIGABRT && si->si_code <= 0) || (sig == SIGABRT && si->si_pid != (int)sys(SYS_getpid)))
 		return; /* from outside, or of a reader who is gone sooner now */
 	if (t && t->begun && t->re && !shim_run.exiting) {

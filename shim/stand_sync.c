@@ -425,6 +425,13 @@ static u64 ran_away(const void *object, const struct expect *x)
 	return seq < x->f2 ? x->f2 - seq : 0;
 }
 
+/* Who ran it, or tried, comes when as many have tried before. */
+static u64 tried_away(const void *object, const struct expect *x)
+{
+	u64 seen = __atomic_load_n(&((const struct object_entry *)object)->seen, __ATOMIC_ACQUIRE);
+	return seen + 1 < x->f3 ? x->f3 - seen - 1 : 0;
+}
+
 static void await_once(struct expect *x, const void *control)
 {
 	struct thr *t = shim_self.thr;
@@ -433,8 +440,8 @@ static void await_once(struct expect *x, const void *control)
 		return;
 	o = shim_object(t, PROPHET_ObjOnce, control);
 	x = shim_re_ahead(x->call, o->id); /* x may be of one inside of this one, or of one that comes later */
-	if (x && !x->f3)
-		shim_turn(t, x, x->obj, 0, ran_away, o);
+	if (x)
+		shim_turn(t, x, x->obj, 0, x->f3 ? tried_away : ran_away, o);
 }
 
 static int re_pthread_once(pthread_once_t *control, void (*routine)(void))

@@ -42,7 +42,7 @@ void shim_re_cancelled(struct thr *t)
 	shim_expect_drop(&t->re->ex);
 	shim_re_may_cancel(t);
 	for (;;) {
-		pthread_testcancel();
+		TRUE(pthread_testcancel)();
 		__atomic_store_n(&t->re->th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
 		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
 			shim_re_stop(t, PROPHET_TurnStopped);
@@ -62,7 +62,7 @@ void shim_re_maybe_cancelled(struct thr *t)
 	for (i = 0; i < 300 && shim_run.threads > 1; i++) {
 		if (__atomic_load_n(&t->re->th->cancel, __ATOMIC_ACQUIRE) == 1) {
 			shim_re_may_cancel(t);
-			pthread_testcancel();
+			TRUE(pthread_testcancel)();
 			return;
 		}
 		sys(SYS_nanosleep, &ts, 0);
@@ -90,13 +90,20 @@ static i64 tid_of(const struct expect *x)
 	return uid && uid < shim_index->threads ? (i64)shim_index_threads()[uid].tid : 0;
 }
 
+/* The C library no longer counts on one thread once another was asked for. */
+static int not_created(const struct expect *x)
+{
+	__libc_single_threaded = 0;
+	return (int)x->ret;
+}
+
 static int re_pthread_create(pthread_t *th, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
 {
 	struct expect *x = shim_re_of(CALL_pthread_create);
 	i64 was = x ? tid_of(x) : 0;
 	int r, wanted;
 	if (x && x->ret)
-		return (int)x->ret;
+		return not_created(x);
 	wanted = shim_family_want(was);
 	r = TRUE(pthread_create)(th, attr, start, arg);
 	if (wanted)
@@ -111,7 +118,7 @@ static int re_thrd_create(thrd_t *th, thrd_start_t start, void *arg)
 	i64 was = x ? tid_of(x) : 0;
 	int r, wanted;
 	if (x && x->ret)
-		return (int)x->ret;
+		return not_created(x);
 	wanted = shim_family_want(was);
 	r = TRUE(thrd_create)(th, start, arg);
 	if (wanted)

@@ -68,6 +68,13 @@ static u8 *put_text(u8 *p, const char *s, u64 most)
 static const char *const domains[] = {[AF_UNIX] = "unix", [AF_INET] = "inet", [AF_INET6] = "inet6", [AF_NETLINK] = "netlink", [AF_PACKET] = "packet"};
 static const char *const types[] = {[SOCK_STREAM] = "stream", [SOCK_DGRAM] = "dgram", [SOCK_RAW] = "raw", [SOCK_SEQPACKET] = "seqpacket"};
 
+static u64 hurrying(int fd, int flags, u64 obj)
+{
+	if (flags & SOCK_NONBLOCK)
+		shim_fd_hurry(fd, 1);
+	return obj;
+}
+
 u64 shim_obj_socket(struct thr *t, int fd, int domain, int type)
 {
 	char b[64];
@@ -86,12 +93,12 @@ u64 shim_obj_socket(struct thr *t, int fd, int domain, int type)
 		shim_put(&s, types[k]);
 	else
 		shim_putd(&s, k);
-	return shim_fd_made(t, fd, FD_SOCKET, b);
+	return hurrying(fd, type, shim_fd_made(t, fd, FD_SOCKET, b));
 }
 
-u64 shim_obj_accepted(struct thr *t, int fd)
+u64 shim_obj_accepted(struct thr *t, int fd, int flags)
 {
-	return fd < 0 ? 0 : shim_fd_made(t, fd, FD_SOCKET, "accepted");
+	return fd < 0 ? 0 : hurrying(fd, flags, shim_fd_made(t, fd, FD_SOCKET, "accepted"));
 }
 
 u64 shim_obj_pair(struct thr *t, const int *fds, int r, u32 kind)

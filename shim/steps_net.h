@@ -41,7 +41,7 @@ static inline void shim_pre_nested(struct ev *e)
 
 /* Objects that come to be. */
 HIDDEN u64 shim_obj_socket(struct thr *t, int fd, int domain, int type);
-HIDDEN u64 shim_obj_accepted(struct thr *t, int fd);
+HIDDEN u64 shim_obj_accepted(struct thr *t, int fd, int flags);
 HIDDEN u64 shim_obj_pair(struct thr *t, const int *fds, int r, u32 kind);
 HIDDEN u64 shim_obj_signalfd(struct thr *t, int r, int fd);
 

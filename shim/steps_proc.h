@@ -81,20 +81,18 @@ static inline void shim_pre_popened(struct ev *e, FILE *f)
 	e->f1 = f ? (u64)(u32)f->_fileno : 0;
 }
 
-/* Z signal, Z code, V pid, V uid, Z status or value, V the upper half of the value if it has one */
+/* Z signal, Z code, V pid, V uid, Z status, value or descriptor, V the upper half of the value if it has one */
 static inline void shim_input_siginfo(struct ev *e, int ok, const siginfo_t *si)
 {
 	u8 *p = e->inbuf;
-	int queued;
 	if (!ok || !si)
 		return;
 	p = put_z(p, si->si_signo);
 	p = put_z(p, si->si_code);
 	p = put_v(p, (u64)(u32)si->si_pid);
 	p = put_v(p, (u64)si->si_uid);
-	queued = si->si_code == SI_QUEUE || si->si_code == SI_TIMER || si->si_code == SI_MESGQ || si->si_code == SI_ASYNCIO;
-	p = put_z(p, si->si_signo == SIGCHLD ? si->si_status : queued ? si->si_value.sival_int : 0);
-	if (queued && si->si_signo != SIGCHLD && (u64)si->si_value.sival_ptr >> 32)
+	p = put_z(p, si->si_signo == SIGCHLD ? si->si_status : si->si_value.sival_int); /* which lies where si_fd does; 0 where there is neither */
+	if (si->si_signo != SIGCHLD && (u64)si->si_value.sival_ptr >> 32)
 		p = put_v(p, (u64)si->si_value.sival_ptr >> 32);
 	e->inlen = (u32)(p - e->inbuf);
 }

@@ -62,7 +62,26 @@ syscall:
 	call	shim_syscall
 	addq	$56, %rsp
 	.cfi_adjust_cfa_offset -56
-	ret
+	jmp	__x86_return_thunk
 	.cfi_endproc
 	.size	syscall, .-syscall
+
+/* How functions marked LEAP return: the compiler gives it this name. %rcx is the caller's to lose, and returns nothing. */
+	.section .text.by_leap, "ax", @progbits
+	.globl	__x86_return_thunk
+	.hidden	__x86_return_thunk
+	.type	__x86_return_thunk, @function
+__x86_return_thunk:
+	.cfi_startproc
+	cmpl	$0, shim_leaps(%rip)
+	je	1f
+	popq	%rcx
+	.cfi_def_cfa_offset 0
+	.cfi_register %rip, %rcx
+	jmp	*%rcx
+	.cfi_def_cfa_offset 8
+	.cfi_offset %rip, -8
+1:	ret
+	.cfi_endproc
+	.size	__x86_return_thunk, .-__x86_return_thunk
 	.section .note.GNU-stack, "", @progbits

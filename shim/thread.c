@@ -341,6 +341,11 @@ void shim_thread_begin(struct thr *t)
 	begun(t);
 	shim_stack_timer(t, t->quiet ? &t->mask : &mask);
 	shim_unblock(t->quiet ? &t->mask : &mask);
+	shim_thread_starts(t);
+}
+
+void shim_thread_starts(struct thr *t)
+{
 	if (unlikely(t->re != 0))
 		shim_re_look(t); /* a signal that it has from the start */
 	if (shim_ctl.chaos)
@@ -348,6 +353,18 @@ void shim_thread_begin(struct thr *t)
 	if (shim_ctl.serial)
 		shim_serial_take(1);
 	shim_park();
+}
+
+/* Whether every other thread that we know of is at its end. */
+static int last_one(const struct thr *t)
+{
+	const struct thr *o;
+	int last = 1;
+	shim_lock(&shim_wiped->threads);
+	for (o = shim_wiped->list; o; o = o->next)
+		last &= o == t || __atomic_load_n(&o->slot->state, __ATOMIC_SEQ_CST) == PROPHET_SlotEnding;
+	shim_unlock(&shim_wiped->threads);
+	return last;
 }
 
 void shim_thread_ending(struct thr *t)
@@ -358,11 +375,14 @@ void shim_thread_ending(struct thr *t)
 		shim_re_ending(t);
 	shim_stack_timer_end(t);
 	shim_cpu(t);
-	__atomic_store_n(&t->slot->state, PROPHET_SlotEnding, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->slot->state, PROPHET_SlotEnding, __ATOMIC_SEQ_CST);
 	t->ended = __atomic_load_n(&shim_wiped->ended, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(&shim_wiped->ended, &t->ended, t, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
-	if (shim_ctl.serial)
+	/* Where a thread ended by system call the C library still counts it, and does not call exit for the last one. */
+	if (unlikely(shim_run.left) && last_one(t))
+		shim_process_over(PROPHET_ExitQuick, shim_run.left_status);
+	else if (shim_ctl.serial)
 		shim_serial_give();
 }
 
@@ -511,6 +531,22 @@ static int after_over(struct thr *t)
 	return 0;
 }
 
+/* The calling thread, which nobody has said anything of. */
+struct thr *shim_thread_found(u32 nth)
+{
+	u64 mask;
+	struct thr *t;
+	shim_block(&mask);
+	t = shim_self.thr;
+	if (!t && (t = take(0, nth, PROPHET_ThreadFound))) {
+		tls_is(t, (u32)sys(SYS_gettid));
+		begun(t);
+		shim_stack_timer(t, &mask);
+	}
+	shim_unblock(&mask);
+	return t;
+}
+
 struct thr *shim_ready_slow(u32 cls)
 {
 	struct self *me = &shim_self;
@@ -523,17 +559,9 @@ struct thr *shim_ready_slow(u32 cls)
 		shim_forked();
 	t = me->thr;
 	if (unlikely(!t)) {
-		u64 mask;
 		if (me->off)
 			return 0;
-		shim_block(&mask);
-		t = me->thr;
-		if (!t && (t = take(0, 0, PROPHET_ThreadFound))) {
-			tls_is(t, (u32)sys(SYS_gettid));
-			begun(t);
-			shim_stack_timer(t, &mask);
-		}
-		shim_unblock(&mask);
+		t = shim_thread_found(0);
 		if (!t)
 			return 0;
 	}
@@ -591,9 +619,9 @@ static int short_lived(u32 how)
 static void exit_record(struct thr *t, u32 how, i64 status)
 {
 	struct rusage self, kids;
-	u64 r, w, cpu, kcpu, flush = 0;
-	u8 b[96], *p;
-	int pass;
+	u64 r, w, cpu, kcpu, now, flush = 0;
+	u8 *start, *p;
+	int done;
 	r = 0;
 	w = shim_run.own_bytes;
 	if (!short_lived(how)) {
@@ -606,18 +634,35 @@ static void exit_record(struct thr *t, u32 how, i64 status)
 	sys(SYS_getrusage, RUSAGE_CHILDREN, &kids);
 	cpu = (u64)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) * 1000000000u + (u64)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) * 1000u;
 	kcpu = (u64)(kids.ru_utime.tv_sec + kids.ru_stime.tv_sec) * 1000000000u + (u64)(kids.ru_utime.tv_usec + kids.ru_stime.tv_usec) * 1000u;
-	for (pass = 0; pass < 2; pass++) {
-		p = put_v(b, how);
-		p = put_z(p, status);
-		p = put_v(p, r);
-		p = put_v(p, w + flush);
-		p = put_v(p, shim_run.own_bytes + flush);
-		p = put_v(p, cpu);
-		p = put_v(p, kcpu);
-		if (!shim_ctl.flight)
-			flush = PROPHET_ChunkHeader + (u32)t->slot->pos + 3 /* tag and dt */ + (u64)(p - b);
+	if (unlikely(shim_replays)) {
+		shim_re_record(t, PROPHET_TagExit);
+		return;
 	}
-	shim_record_at(t, PROPHET_TagExit, b, (u32)(p - b));
+	/* How long the flush is hangs on the record, and that on how long the flush is: both grow with each other, a few bytes at most. */
+	do {
+		u64 pos = shim_place(t), last = shim_cursor(t), was;
+		now = shim_ticks();
+		if (now < last)
+			now = last;
+		start = t->ring + (u32)pos;
+		do {
+			was = flush;
+			p = put_v(start, PROPHET_TagExit);
+			p = put_v(p, now - last);
+			p = put_v(p, how);
+			p = put_z(p, status);
+			p = put_v(p, r);
+			p = put_v(p, w + flush);
+			p = put_v(p, shim_run.own_bytes + flush);
+			p = put_v(p, cpu);
+			p = put_v(p, kcpu);
+			if (!shim_ctl.flight)
+				flush = PROPHET_ChunkHeader + (u32)pos + (u64)(p - start);
+		} while (flush != was);
+		t->last = now;
+		done = shim_commit_at(&t->slot->pos, pos, pos + (u64)(p - start));
+	} while (!done);
+	t->writing = 0;
 }
 
 /* The rings go out: our own, and what other threads have written so far. After that a record is written at once,

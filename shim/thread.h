@@ -6,11 +6,15 @@
 
 #include "run.h"
 #include "serial.h"
+#include <signal.h>
 
 HIDDEN int shim_thread_boot(int argc, char **argv); /* the main thread; from our constructor */
 HIDDEN struct thr *shim_ready_slow(u32 cls); /* see shim_ready */
 HIDDEN struct thr *shim_thread_new(struct thr *parent); /* for a thread about to be created; NULL: it will find its own */
 HIDDEN void shim_thread_begin(struct thr *t); /* on the new thread */
+HIDDEN struct thr *shim_thread_found(u32 nth); /* on one that we did not see start; nth: of the timer that did it (timers.c), 0: it was none; NULL: no room */
+HIDDEN void shim_thread_starts(struct thr *t); /* what comes with its first instruction */
+HIDDEN void shim_thread_fired(u32 nth, void (*fn)(union sigval), union sigval v); /* the routine of one that a timer has started */
 HIDDEN void shim_thread_ending(struct thr *t); /* its routine is over; destructors may still run; shim_reap writes its ring */
 HIDDEN void shim_thread_again(struct thr *t); /* its stream begins here, with who it is: a re-execution has become a recording */
 HIDDEN void shim_thread_drop(struct thr *t); /* it never came to be */

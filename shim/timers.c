@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 
 #ifndef TFD_IOC_SET_TICKS
 #define TFD_IOC_SET_TICKS _IOW('T', 0, u64)
@@ -275,9 +276,71 @@ static useconds_t v_ualarm(useconds_t us, useconds_t interval)
 	return really_ualarm(us, interval);
 }
 
+#define FIRES (1u << 16)
+
+/* Threads that timers start (SIGEV_THREAD) begin here, so that they are known whatever they call, and of which timer each is. */
+static struct fires {
+	void (*fn)(union sigval);
+	union sigval v;
+} * fires;
+static u32 nfires, fires_pid; /* fires_pid: a forked child has none of its parent's timers */
+
+static void fired(union sigval v)
+{
+	struct fires *f = v.sival_ptr;
+	shim_thread_fired((u32)(f - fires) + 1, f->fn, f->v);
+}
+
+/* Timers beyond the table's room start threads that are found at their first call. */
+struct sigevent *shim_timer_threads(struct sigevent *sev, struct sigevent *room)
+{
+	long p;
+	u32 n;
+	if (!sev || shim_run.state != RUN_ON || shim_self.off || !shim_may_read(sev, sizeof *sev) || sev->sigev_notify != SIGEV_THREAD)
+		return sev;
+	if (!fires) {
+		struct fires *none = 0;
+		p = sys(SYS_mmap, 0, FIRES * sizeof *fires, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p < 0 && p > -4096)
+			return sev;
+		if (!__atomic_compare_exchange_n(&fires, &none, (struct fires *)p, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			sys(SYS_munmap, p, FIRES * sizeof *fires);
+	}
+	if (fires_pid != shim_run.pid) {
+		fires_pid = shim_run.pid;
+		nfires = 0;
+	}
+	n = __atomic_fetch_add(&nfires, 1, __ATOMIC_RELAXED);
+	if (n >= FIRES)
+		return sev;
+	fires[n].fn = sev->sigev_notify_function;
+	fires[n].v = sev->sigev_value;
+	*room = *sev;
+	room->sigev_notify_function = fired;
+	room->sigev_value.sival_ptr = &fires[n];
+	return room;
+}
+
+void shim_timer_not_made(const struct sigevent *sev, const struct sigevent *room)
+{
+	if (sev == room)
+		__atomic_sub_fetch(&nfires, 1, __ATOMIC_RELAXED);
+}
+
+int shim_timer_fire(u32 nth)
+{
+	if (!fires || nth > __atomic_load_n(&nfires, __ATOMIC_RELAXED))
+		return 0;
+	shim_thread_fired(nth, fires[nth - 1].fn, fires[nth - 1].v);
+	return 1;
+}
+
 static int v_timer_create(clockid_t clk, struct sigevent *sev, timer_t *id)
 {
-	int r = really_timer_create(clk, sev, id);
+	struct sigevent room, *mine = shim_timer_threads(sev, &room);
+	int r = really_timer_create(clk, mine, id);
+	if (r != 0)
+		shim_timer_not_made(mine, &room);
 	if (r == 0) {
 		shim_real(CALL_timer_settime); /* the handler of SIGCONT needs it */
 		use();

@@ -12,6 +12,7 @@
 /* Near its turn a thread looks so often before it sleeps. Every LOOKS it lets others run: who has the turn may need this
  * very processor. That made 16 threads on two processors 4 to 100 times as fast, and two threads no slower. */
 #define SPINS 8000
+#define STILL 512
 #define LOOKS 16
 #define EARLY 200 /* places: about as many are taken while a thread wakes up */
 #define OTHER 31 /* the bit of those that found no room */
@@ -103,10 +104,12 @@ void shim_turn(struct thr *t, const struct expect *x, u64 name, u64 place, turn_
 	struct replayturn *b = shim_turn_bucket(name);
 	struct seat seat;
 	u64 away;
-	u32 i, was = th->state; /* one whose routine is over stays so */
+	u32 i, still, was = th->state; /* one whose routine is over stays so */
 	for (;;) {
-		u64 at;
-		for (i = 0; (away = ready(object, x)) != 0 && away <= EARLY && i < SPINS; i++) {
+		u64 at, nearest = ~0ull;
+		for (i = still = 0; (away = ready(object, x)) != 0 && away <= EARLY && i < SPINS && still < STILL; i++) {
+			still = away < nearest ? 0 : still + 1;
+			nearest = away;
 			if (i % LOOKS == LOOKS - 1)
 				sys(SYS_sched_yield);
 			else

@@ -290,7 +290,7 @@ static inline int in_ms(i64 ns)
 
 #define POLL(name, PARAMS, ...)                                                                        \
 	REALLY(name);                                                                                  \
-	static int v_##name PARAMS                                                                     \
+	static LEAP int v_##name PARAMS                                                                \
 	{                                                                                              \
 		u64 begin = began();                                                                   \
 		i64 limit = timeout < 0 ? -1 : timeout * 1000000ll, left;                              \

@@ -146,7 +146,7 @@ EXPORT int msgget(key_t key, int flags)
 	return r;
 }
 
-EXPORT int msgsnd(int id, const void *m, size_t n, int flags)
+EXPORT LEAP int msgsnd(int id, const void *m, size_t n, int flags)
 {
 	struct ev e;
 	int r;
@@ -163,7 +163,7 @@ EXPORT int msgsnd(int id, const void *m, size_t n, int flags)
 	return r;
 }
 
-EXPORT ssize_t msgrcv(int id, void *m, size_t n, long type, int flags)
+EXPORT LEAP ssize_t msgrcv(int id, void *m, size_t n, long type, int flags)
 {
 	struct ev e;
 	ssize_t r;
@@ -181,7 +181,7 @@ EXPORT ssize_t msgrcv(int id, void *m, size_t n, long type, int flags)
 	return r;
 }
 
-EXPORT int msgctl(int id, int cmd, struct msqid_ds *d)
+EXPORT LEAP int msgctl(int id, int cmd, struct msqid_ds *d)
 {
 	struct ev e;
 	int r;
@@ -229,7 +229,7 @@ EXPORT int shmctl(int id, int cmd, struct shmid_ds *d)
 	return r;
 }
 
-EXPORT int mq_unlink(const char *name)
+EXPORT LEAP int mq_unlink(const char *name)
 {
 	struct ev e;
 	int r;
@@ -279,7 +279,7 @@ static NOINLINE int mq_send_event(void *pc, mqd_t q, const char *m, size_t n, un
 	return r;
 }
 
-EXPORT int mq_send(mqd_t q, const char *m, size_t n, unsigned prio)
+EXPORT LEAP int mq_send(mqd_t q, const char *m, size_t n, unsigned prio)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -339,7 +339,7 @@ static NOINLINE int mq_timedsend_event(void *pc, mqd_t q, const char *m, size_t 
 	return r;
 }
 
-EXPORT int mq_timedsend(mqd_t q, const char *m, size_t n, unsigned prio, const struct timespec *until)
+EXPORT LEAP int mq_timedsend(mqd_t q, const char *m, size_t n, unsigned prio, const struct timespec *until)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -398,7 +398,7 @@ static NOINLINE ssize_t mq_receive_event(void *pc, mqd_t q, char *m, size_t n, u
 	return r;
 }
 
-EXPORT ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio)
+EXPORT LEAP ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -458,7 +458,7 @@ static NOINLINE ssize_t mq_timedreceive_event(void *pc, mqd_t q, char *m, size_t
 	return r;
 }
 
-EXPORT ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until)
+EXPORT LEAP ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -481,7 +481,7 @@ EXPORT ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const
 	return r;
 }
 
-EXPORT int mq_getattr(mqd_t q, struct mq_attr *a)
+EXPORT LEAP int mq_getattr(mqd_t q, struct mq_attr *a)
 {
 	struct ev e;
 	int r;
@@ -496,7 +496,7 @@ EXPORT int mq_getattr(mqd_t q, struct mq_attr *a)
 	return r;
 }
 
-EXPORT int mq_setattr(mqd_t q, const struct mq_attr *a, struct mq_attr *was)
+EXPORT LEAP int mq_setattr(mqd_t q, const struct mq_attr *a, struct mq_attr *was)
 {
 	struct ev e;
 	int r;
@@ -511,7 +511,7 @@ EXPORT int mq_setattr(mqd_t q, const struct mq_attr *a, struct mq_attr *was)
 	return r;
 }
 
-EXPORT int mq_notify(mqd_t q, const struct sigevent *how)
+EXPORT LEAP int mq_notify(mqd_t q, const struct sigevent *how)
 {
 	struct ev e;
 	int r;
@@ -559,7 +559,7 @@ static NOINLINE ssize_t read_event(void *pc, int fd, void *buf, size_t n)
 	return r;
 }
 
-EXPORT ssize_t read(int fd, void *buf, size_t n)
+EXPORT LEAP ssize_t read(int fd, void *buf, size_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -568,7 +568,7 @@ EXPORT ssize_t read(int fd, void *buf, size_t n)
 		return read_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL_read);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_read));
-	r = shim_may_ask(CALL_read) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(read)(fd, buf, n);
+	r = shim_may_ask(CALL_read, fd) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(read)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(read)(fd, buf, n);
 	end = shim_ticks();
@@ -615,7 +615,7 @@ static NOINLINE ssize_t write_event(void *pc, int fd, const void *buf, size_t n)
 	return r;
 }
 
-EXPORT ssize_t write(int fd, const void *buf, size_t n)
+EXPORT LEAP ssize_t write(int fd, const void *buf, size_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -624,7 +624,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 		return write_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL_write);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_write));
-	r = shim_may_ask(CALL_write) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(write)(fd, buf, n);
+	r = shim_may_ask(CALL_write, fd) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(write)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(write)(fd, buf, n);
 	end = shim_ticks();
@@ -671,7 +671,7 @@ static NOINLINE ssize_t __read_event(void *pc, int fd, void *buf, size_t n)
 	return r;
 }
 
-EXPORT ssize_t __read(int fd, void *buf, size_t n)
+EXPORT LEAP ssize_t __read(int fd, void *buf, size_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -680,7 +680,7 @@ EXPORT ssize_t __read(int fd, void *buf, size_t n)
 		return __read_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL___read);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___read));
-	r = shim_may_ask(CALL___read) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(__read)(fd, buf, n);
+	r = shim_may_ask(CALL___read, fd) ? shim_asked(sys(SYS_read, fd, buf, n)) : REAL(__read)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(__read)(fd, buf, n);
 	end = shim_ticks();
@@ -727,7 +727,7 @@ static NOINLINE ssize_t __write_event(void *pc, int fd, const void *buf, size_t 
 	return r;
 }
 
-EXPORT ssize_t __write(int fd, const void *buf, size_t n)
+EXPORT LEAP ssize_t __write(int fd, const void *buf, size_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -736,7 +736,7 @@ EXPORT ssize_t __write(int fd, const void *buf, size_t n)
 		return __write_event(CALLER(), fd, buf, n);
 	begin = shim_simple_begin(t, CALL___write);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___write));
-	r = shim_may_ask(CALL___write) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(__write)(fd, buf, n);
+	r = shim_may_ask(CALL___write, fd) ? shim_asked(sys(SYS_write, fd, buf, n)) : REAL(__write)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(__write)(fd, buf, n);
 	end = shim_ticks();
@@ -784,7 +784,7 @@ static NOINLINE ssize_t __read_chk_event(void *pc, int fd, void *buf, size_t n, 
 	return r;
 }
 
-EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t cap)
+EXPORT LEAP ssize_t __read_chk(int fd, void *buf, size_t n, size_t cap)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -843,7 +843,7 @@ static NOINLINE ssize_t pread_event(void *pc, int fd, void *buf, size_t n, off_t
 	return r;
 }
 
-EXPORT ssize_t pread(int fd, void *buf, size_t n, off_t off)
+EXPORT LEAP ssize_t pread(int fd, void *buf, size_t n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -852,7 +852,7 @@ EXPORT ssize_t pread(int fd, void *buf, size_t n, off_t off)
 		return pread_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pread);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pread));
-	r = shim_may_ask(CALL_pread) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread)(fd, buf, n, off);
+	r = shim_may_ask(CALL_pread, fd) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(pread)(fd, buf, n, off);
 	end = shim_ticks();
@@ -902,7 +902,7 @@ static NOINLINE ssize_t pread64_event(void *pc, int fd, void *buf, size_t n, off
 	return r;
 }
 
-EXPORT ssize_t pread64(int fd, void *buf, size_t n, off_t off)
+EXPORT LEAP ssize_t pread64(int fd, void *buf, size_t n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -911,7 +911,7 @@ EXPORT ssize_t pread64(int fd, void *buf, size_t n, off_t off)
 		return pread64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pread64);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pread64));
-	r = shim_may_ask(CALL_pread64) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread64)(fd, buf, n, off);
+	r = shim_may_ask(CALL_pread64, fd) ? shim_asked(sys(SYS_pread64, fd, buf, n, off)) : REAL(pread64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(pread64)(fd, buf, n, off);
 	end = shim_ticks();
@@ -961,7 +961,7 @@ static NOINLINE ssize_t __pread64_event(void *pc, int fd, void *buf, size_t n, o
 	return r;
 }
 
-EXPORT ssize_t __pread64(int fd, void *buf, size_t n, off_t off)
+EXPORT LEAP ssize_t __pread64(int fd, void *buf, size_t n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1021,7 +1021,7 @@ static NOINLINE ssize_t __pread_chk_event(void *pc, int fd, void *buf, size_t n,
 	return r;
 }
 
-EXPORT ssize_t __pread_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
+EXPORT LEAP ssize_t __pread_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1081,7 +1081,7 @@ static NOINLINE ssize_t __pread64_chk_event(void *pc, int fd, void *buf, size_t 
 	return r;
 }
 
-EXPORT ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
+EXPORT LEAP ssize_t __pread64_chk(int fd, void *buf, size_t n, off_t off, size_t cap)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1140,7 +1140,7 @@ static NOINLINE ssize_t pwrite_event(void *pc, int fd, const void *buf, size_t n
 	return r;
 }
 
-EXPORT ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
+EXPORT LEAP ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1149,7 +1149,7 @@ EXPORT ssize_t pwrite(int fd, const void *buf, size_t n, off_t off)
 		return pwrite_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pwrite);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pwrite));
-	r = shim_may_ask(CALL_pwrite) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite)(fd, buf, n, off);
+	r = shim_may_ask(CALL_pwrite, fd) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(pwrite)(fd, buf, n, off);
 	end = shim_ticks();
@@ -1199,7 +1199,7 @@ static NOINLINE ssize_t pwrite64_event(void *pc, int fd, const void *buf, size_t
 	return r;
 }
 
-EXPORT ssize_t pwrite64(int fd, const void *buf, size_t n, off_t off)
+EXPORT LEAP ssize_t pwrite64(int fd, const void *buf, size_t n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1208,7 +1208,7 @@ EXPORT ssize_t pwrite64(int fd, const void *buf, size_t n, off_t off)
 		return pwrite64_event(CALLER(), fd, buf, n, off);
 	begin = shim_simple_begin(t, CALL_pwrite64);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_pwrite64));
-	r = shim_may_ask(CALL_pwrite64) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite64)(fd, buf, n, off);
+	r = shim_may_ask(CALL_pwrite64, fd) ? shim_asked(sys(SYS_pwrite64, fd, buf, n, off)) : REAL(pwrite64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(pwrite64)(fd, buf, n, off);
 	end = shim_ticks();
@@ -1258,7 +1258,7 @@ static NOINLINE ssize_t __pwrite64_event(void *pc, int fd, const void *buf, size
 	return r;
 }
 
-EXPORT ssize_t __pwrite64(int fd, const void *buf, size_t n, off_t off)
+EXPORT LEAP ssize_t __pwrite64(int fd, const void *buf, size_t n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1314,7 +1314,7 @@ static NOINLINE ssize_t readv_event(void *pc, int fd, const struct iovec *v, int
 	return r;
 }
 
-EXPORT ssize_t readv(int fd, const struct iovec *v, int n)
+EXPORT LEAP ssize_t readv(int fd, const struct iovec *v, int n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1323,7 +1323,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *v, int n)
 		return readv_event(CALLER(), fd, v, n);
 	begin = shim_simple_begin(t, CALL_readv);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_readv));
-	r = shim_may_ask(CALL_readv) ? shim_asked(sys(SYS_readv, fd, v, n)) : REAL(readv)(fd, v, n);
+	r = shim_may_ask(CALL_readv, fd) ? shim_asked(sys(SYS_readv, fd, v, n)) : REAL(readv)(fd, v, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(readv)(fd, v, n);
 	end = shim_ticks();
@@ -1370,7 +1370,7 @@ static NOINLINE ssize_t writev_event(void *pc, int fd, const struct iovec *v, in
 	return r;
 }
 
-EXPORT ssize_t writev(int fd, const struct iovec *v, int n)
+EXPORT LEAP ssize_t writev(int fd, const struct iovec *v, int n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1379,7 +1379,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *v, int n)
 		return writev_event(CALLER(), fd, v, n);
 	begin = shim_simple_begin(t, CALL_writev);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_writev));
-	r = shim_may_ask(CALL_writev) ? shim_asked(sys(SYS_writev, fd, v, n)) : REAL(writev)(fd, v, n);
+	r = shim_may_ask(CALL_writev, fd) ? shim_asked(sys(SYS_writev, fd, v, n)) : REAL(writev)(fd, v, n);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(writev)(fd, v, n);
 	end = shim_ticks();
@@ -1429,7 +1429,7 @@ static NOINLINE ssize_t preadv_event(void *pc, int fd, const struct iovec *v, in
 	return r;
 }
 
-EXPORT ssize_t preadv(int fd, const struct iovec *v, int n, off_t off)
+EXPORT LEAP ssize_t preadv(int fd, const struct iovec *v, int n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1488,7 +1488,7 @@ static NOINLINE ssize_t preadv64_event(void *pc, int fd, const struct iovec *v, 
 	return r;
 }
 
-EXPORT ssize_t preadv64(int fd, const struct iovec *v, int n, off_t off)
+EXPORT LEAP ssize_t preadv64(int fd, const struct iovec *v, int n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1547,7 +1547,7 @@ static NOINLINE ssize_t pwritev_event(void *pc, int fd, const struct iovec *v, i
 	return r;
 }
 
-EXPORT ssize_t pwritev(int fd, const struct iovec *v, int n, off_t off)
+EXPORT LEAP ssize_t pwritev(int fd, const struct iovec *v, int n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1606,7 +1606,7 @@ static NOINLINE ssize_t pwritev64_event(void *pc, int fd, const struct iovec *v,
 	return r;
 }
 
-EXPORT ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t off)
+EXPORT LEAP ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t off)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1668,7 +1668,7 @@ static NOINLINE ssize_t preadv2_event(void *pc, int fd, const struct iovec *v, i
 	return r;
 }
 
-EXPORT ssize_t preadv2(int fd, const struct iovec *v, int n, off_t off, int flags)
+EXPORT LEAP ssize_t preadv2(int fd, const struct iovec *v, int n, off_t off, int flags)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1730,7 +1730,7 @@ static NOINLINE ssize_t preadv64v2_event(void *pc, int fd, const struct iovec *v
 	return r;
 }
 
-EXPORT ssize_t preadv64v2(int fd, const struct iovec *v, int n, off_t off, int flags)
+EXPORT LEAP ssize_t preadv64v2(int fd, const struct iovec *v, int n, off_t off, int flags)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1792,7 +1792,7 @@ static NOINLINE ssize_t pwritev2_event(void *pc, int fd, const struct iovec *v, 
 	return r;
 }
 
-EXPORT ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t off, int flags)
+EXPORT LEAP ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t off, int flags)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1854,7 +1854,7 @@ static NOINLINE ssize_t pwritev64v2_event(void *pc, int fd, const struct iovec *
 	return r;
 }
 
-EXPORT ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off_t off, int flags)
+EXPORT LEAP ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off_t off, int flags)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -1877,7 +1877,7 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off_t off, int 
 	return r;
 }
 
-EXPORT off_t lseek(int fd, off_t off, int whence)
+EXPORT LEAP off_t lseek(int fd, off_t off, int whence)
 {
 	struct ev e;
 	off_t r;
@@ -1893,7 +1893,7 @@ EXPORT off_t lseek(int fd, off_t off, int whence)
 	return r;
 }
 
-EXPORT off_t lseek64(int fd, off_t off, int whence)
+EXPORT LEAP off_t lseek64(int fd, off_t off, int whence)
 {
 	struct ev e;
 	off_t r;
@@ -1909,7 +1909,7 @@ EXPORT off_t lseek64(int fd, off_t off, int whence)
 	return r;
 }
 
-EXPORT off_t __lseek(int fd, off_t off, int whence)
+EXPORT LEAP off_t __lseek(int fd, off_t off, int whence)
 {
 	struct ev e;
 	off_t r;
@@ -1952,7 +1952,7 @@ static NOINLINE int fsync_event(void *pc, int fd)
 	return r;
 }
 
-EXPORT int fsync(int fd)
+EXPORT LEAP int fsync(int fd)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2002,7 +2002,7 @@ static NOINLINE int fdatasync_event(void *pc, int fd)
 	return r;
 }
 
-EXPORT int fdatasync(int fd)
+EXPORT LEAP int fdatasync(int fd)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2052,7 +2052,7 @@ static NOINLINE int syncfs_event(void *pc, int fd)
 	return r;
 }
 
-EXPORT int syncfs(int fd)
+EXPORT LEAP int syncfs(int fd)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2075,7 +2075,7 @@ EXPORT int syncfs(int fd)
 	return r;
 }
 
-EXPORT void sync(void)
+EXPORT LEAP void sync(void)
 {
 	struct ev e;
 	if (!shim_begin(&e, CALL_sync, CLASS_disk, CALLER())) {
@@ -2123,7 +2123,7 @@ static NOINLINE int sync_file_range_event(void *pc, int fd, off_t off, off_t n, 
 	return r;
 }
 
-EXPORT int sync_file_range(int fd, off_t off, off_t n, unsigned flags)
+EXPORT LEAP int sync_file_range(int fd, off_t off, off_t n, unsigned flags)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2146,7 +2146,7 @@ EXPORT int sync_file_range(int fd, off_t off, off_t n, unsigned flags)
 	return r;
 }
 
-EXPORT int ftruncate(int fd, off_t n)
+EXPORT LEAP int ftruncate(int fd, off_t n)
 {
 	struct ev e;
 	int r;
@@ -2164,7 +2164,7 @@ EXPORT int ftruncate(int fd, off_t n)
 	return r;
 }
 
-EXPORT int ftruncate64(int fd, off_t n)
+EXPORT LEAP int ftruncate64(int fd, off_t n)
 {
 	struct ev e;
 	int r;
@@ -2182,7 +2182,7 @@ EXPORT int ftruncate64(int fd, off_t n)
 	return r;
 }
 
-EXPORT int truncate(const char *path, off_t n)
+EXPORT LEAP int truncate(const char *path, off_t n)
 {
 	struct ev e;
 	int r;
@@ -2198,7 +2198,7 @@ EXPORT int truncate(const char *path, off_t n)
 	return r;
 }
 
-EXPORT int truncate64(const char *path, off_t n)
+EXPORT LEAP int truncate64(const char *path, off_t n)
 {
 	struct ev e;
 	int r;
@@ -2250,7 +2250,7 @@ static NOINLINE int fallocate_event(void *pc, int fd, int mode, off_t off, off_t
 	return r;
 }
 
-EXPORT int fallocate(int fd, int mode, off_t off, off_t n)
+EXPORT LEAP int fallocate(int fd, int mode, off_t off, off_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2309,7 +2309,7 @@ static NOINLINE int fallocate64_event(void *pc, int fd, int mode, off_t off, off
 	return r;
 }
 
-EXPORT int fallocate64(int fd, int mode, off_t off, off_t n)
+EXPORT LEAP int fallocate64(int fd, int mode, off_t off, off_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2363,7 +2363,7 @@ static NOINLINE int posix_fallocate_event(void *pc, int fd, off_t off, off_t n)
 	return r;
 }
 
-EXPORT int posix_fallocate(int fd, off_t off, off_t n)
+EXPORT LEAP int posix_fallocate(int fd, off_t off, off_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2415,7 +2415,7 @@ static NOINLINE int posix_fallocate64_event(void *pc, int fd, off_t off, off_t n
 	return r;
 }
 
-EXPORT int posix_fallocate64(int fd, off_t off, off_t n)
+EXPORT LEAP int posix_fallocate64(int fd, off_t off, off_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2470,7 +2470,7 @@ static NOINLINE int posix_fadvise_event(void *pc, int fd, off_t off, off_t n, in
 	return r;
 }
 
-EXPORT int posix_fadvise(int fd, off_t off, off_t n, int advice)
+EXPORT LEAP int posix_fadvise(int fd, off_t off, off_t n, int advice)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2525,7 +2525,7 @@ static NOINLINE int posix_fadvise64_event(void *pc, int fd, off_t off, off_t n, 
 	return r;
 }
 
-EXPORT int posix_fadvise64(int fd, off_t off, off_t n, int advice)
+EXPORT LEAP int posix_fadvise64(int fd, off_t off, off_t n, int advice)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2579,7 +2579,7 @@ static NOINLINE ssize_t readahead_event(void *pc, int fd, off_t off, size_t n)
 	return r;
 }
 
-EXPORT ssize_t readahead(int fd, off_t off, size_t n)
+EXPORT LEAP ssize_t readahead(int fd, off_t off, size_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2638,7 +2638,7 @@ static NOINLINE ssize_t sendfile_event(void *pc, int out, int in, off_t *off, si
 	return r;
 }
 
-EXPORT ssize_t sendfile(int out, int in, off_t *off, size_t n)
+EXPORT LEAP ssize_t sendfile(int out, int in, off_t *off, size_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2697,7 +2697,7 @@ static NOINLINE ssize_t sendfile64_event(void *pc, int out, int in, off_t *off, 
 	return r;
 }
 
-EXPORT ssize_t sendfile64(int out, int in, off_t *off, size_t n)
+EXPORT LEAP ssize_t sendfile64(int out, int in, off_t *off, size_t n)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2720,7 +2720,7 @@ EXPORT ssize_t sendfile64(int out, int in, off_t *off, size_t n)
 	return r;
 }
 
-EXPORT ssize_t copy_file_range(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags)
+EXPORT LEAP ssize_t copy_file_range(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags)
 {
 	struct ev e;
 	ssize_t r;
@@ -2740,7 +2740,7 @@ EXPORT ssize_t copy_file_range(int in, off_t *off, int out, off_t *outoff, size_
 	return r;
 }
 
-EXPORT ssize_t splice(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags)
+EXPORT LEAP ssize_t splice(int in, off_t *off, int out, off_t *outoff, size_t n, unsigned flags)
 {
 	struct ev e;
 	ssize_t r;
@@ -2797,7 +2797,7 @@ static NOINLINE ssize_t tee_event(void *pc, int in, int out, size_t n, unsigned 
 	return r;
 }
 
-EXPORT ssize_t tee(int in, int out, size_t n, unsigned flags)
+EXPORT LEAP ssize_t tee(int in, int out, size_t n, unsigned flags)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2854,7 +2854,7 @@ static NOINLINE ssize_t vmsplice_event(void *pc, int fd, const struct iovec *v, 
 	return r;
 }
 
-EXPORT ssize_t vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
+EXPORT LEAP ssize_t vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -2877,7 +2877,7 @@ EXPORT ssize_t vmsplice(int fd, const struct iovec *v, size_t n, unsigned flags)
 	return r;
 }
 
-EXPORT char * mkdtemp(char *name)
+EXPORT LEAP char * mkdtemp(char *name)
 {
 	struct ev e;
 	char * r;
@@ -2891,7 +2891,7 @@ EXPORT char * mkdtemp(char *name)
 	return r;
 }
 
-EXPORT int memfd_create(const char *name, unsigned flags)
+EXPORT LEAP int memfd_create(const char *name, unsigned flags)
 {
 	struct ev e;
 	int r;
@@ -2907,7 +2907,7 @@ EXPORT int memfd_create(const char *name, unsigned flags)
 	return r;
 }
 
-EXPORT int shm_open(const char *name, int flags, mode_t mode)
+EXPORT LEAP int shm_open(const char *name, int flags, mode_t mode)
 {
 	struct ev e;
 	int r;
@@ -2924,7 +2924,7 @@ EXPORT int shm_open(const char *name, int flags, mode_t mode)
 	return r;
 }
 
-EXPORT int shm_unlink(const char *name)
+EXPORT LEAP int shm_unlink(const char *name)
 {
 	struct ev e;
 	int r;
@@ -2938,7 +2938,7 @@ EXPORT int shm_unlink(const char *name)
 	return r;
 }
 
-EXPORT int name_to_handle_at(int dirfd, const char *path, struct file_handle *h, int *mount, int flags)
+EXPORT LEAP int name_to_handle_at(int dirfd, const char *path, struct file_handle *h, int *mount, int flags)
 {
 	struct ev e;
 	int r;
@@ -2954,7 +2954,7 @@ EXPORT int name_to_handle_at(int dirfd, const char *path, struct file_handle *h,
 	return r;
 }
 
-EXPORT int open_by_handle_at(int mount, struct file_handle *h, int flags)
+EXPORT LEAP int open_by_handle_at(int mount, struct file_handle *h, int flags)
 {
 	struct ev e;
 	int r;
@@ -2970,7 +2970,7 @@ EXPORT int open_by_handle_at(int mount, struct file_handle *h, int flags)
 	return r;
 }
 
-EXPORT int posix_openpt(int flags)
+EXPORT LEAP int posix_openpt(int flags)
 {
 	struct ev e;
 	int r;
@@ -2985,7 +2985,7 @@ EXPORT int posix_openpt(int flags)
 	return r;
 }
 
-EXPORT int getpt(void)
+EXPORT LEAP int getpt(void)
 {
 	struct ev e;
 	int r;
@@ -2999,7 +2999,7 @@ EXPORT int getpt(void)
 	return r;
 }
 
-EXPORT int inotify_init(void)
+EXPORT LEAP int inotify_init(void)
 {
 	struct ev e;
 	int r;
@@ -3013,7 +3013,7 @@ EXPORT int inotify_init(void)
 	return r;
 }
 
-EXPORT int inotify_init1(int flags)
+EXPORT LEAP int inotify_init1(int flags)
 {
 	struct ev e;
 	int r;
@@ -3028,7 +3028,7 @@ EXPORT int inotify_init1(int flags)
 	return r;
 }
 
-EXPORT int inotify_add_watch(int fd, const char *path, uint32_t mask)
+EXPORT LEAP int inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
 	struct ev e;
 	int r;
@@ -3046,7 +3046,7 @@ EXPORT int inotify_add_watch(int fd, const char *path, uint32_t mask)
 	return r;
 }
 
-EXPORT int inotify_rm_watch(int fd, int wd)
+EXPORT LEAP int inotify_rm_watch(int fd, int wd)
 {
 	struct ev e;
 	int r;
@@ -3061,7 +3061,7 @@ EXPORT int inotify_rm_watch(int fd, int wd)
 	return r;
 }
 
-EXPORT int isatty(int fd)
+EXPORT LEAP int isatty(int fd)
 {
 	struct ev e;
 	int r;
@@ -3075,7 +3075,7 @@ EXPORT int isatty(int fd)
 	return r;
 }
 
-EXPORT char * ttyname(int fd)
+EXPORT LEAP char * ttyname(int fd)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3092,7 +3092,7 @@ EXPORT char * ttyname(int fd)
 	return r;
 }
 
-EXPORT int ttyname_r(int fd, char *buf, size_t n)
+EXPORT LEAP int ttyname_r(int fd, char *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3109,7 +3109,7 @@ EXPORT int ttyname_r(int fd, char *buf, size_t n)
 	return r;
 }
 
-EXPORT int tcgetattr(int fd, struct termios *out)
+EXPORT LEAP int tcgetattr(int fd, struct termios *out)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3157,7 +3157,7 @@ static NOINLINE int tcsetattr_event(void *pc, int fd, int how, const struct term
 	return r;
 }
 
-EXPORT int tcsetattr(int fd, int how, const struct termios *to)
+EXPORT LEAP int tcsetattr(int fd, int how, const struct termios *to)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -3207,7 +3207,7 @@ static NOINLINE int tcdrain_event(void *pc, int fd)
 	return r;
 }
 
-EXPORT int tcdrain(int fd)
+EXPORT LEAP int tcdrain(int fd)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -3230,7 +3230,7 @@ EXPORT int tcdrain(int fd)
 	return r;
 }
 
-EXPORT int tcflush(int fd, int what)
+EXPORT LEAP int tcflush(int fd, int what)
 {
 	struct ev e;
 	int r;
@@ -3245,7 +3245,7 @@ EXPORT int tcflush(int fd, int what)
 	return r;
 }
 
-EXPORT int tcflow(int fd, int what)
+EXPORT LEAP int tcflow(int fd, int what)
 {
 	struct ev e;
 	int r;
@@ -3290,7 +3290,7 @@ static NOINLINE int tcsendbreak_event(void *pc, int fd, int time)
 	return r;
 }
 
-EXPORT int tcsendbreak(int fd, int time)
+EXPORT LEAP int tcsendbreak(int fd, int time)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -3313,7 +3313,7 @@ EXPORT int tcsendbreak(int fd, int time)
 	return r;
 }
 
-EXPORT pid_t tcgetpgrp(int fd)
+EXPORT LEAP pid_t tcgetpgrp(int fd)
 {
 	struct ev e;
 	pid_t r;
@@ -3327,7 +3327,7 @@ EXPORT pid_t tcgetpgrp(int fd)
 	return r;
 }
 
-EXPORT int tcsetpgrp(int fd, pid_t pid)
+EXPORT LEAP int tcsetpgrp(int fd, pid_t pid)
 {
 	struct ev e;
 	int r;
@@ -3369,7 +3369,7 @@ static NOINLINE int grantpt_event(void *pc, int fd)
 	return r;
 }
 
-EXPORT int grantpt(int fd)
+EXPORT LEAP int grantpt(int fd)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -3392,7 +3392,7 @@ EXPORT int grantpt(int fd)
 	return r;
 }
 
-EXPORT int unlockpt(int fd)
+EXPORT LEAP int unlockpt(int fd)
 {
 	struct ev e;
 	int r;
@@ -3406,7 +3406,7 @@ EXPORT int unlockpt(int fd)
 	return r;
 }
 
-EXPORT char * ptsname(int fd)
+EXPORT LEAP char * ptsname(int fd)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3423,7 +3423,7 @@ EXPORT char * ptsname(int fd)
 	return r;
 }
 
-EXPORT int ptsname_r(int fd, char *buf, size_t n)
+EXPORT LEAP int ptsname_r(int fd, char *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3440,7 +3440,7 @@ EXPORT int ptsname_r(int fd, char *buf, size_t n)
 	return r;
 }
 
-EXPORT int openpty(int *fd, int *other, char *name, const struct termios *to, const struct winsize *w)
+EXPORT LEAP int openpty(int *fd, int *other, char *name, const struct termios *to, const struct winsize *w)
 {
 	struct ev e;
 	int r;
@@ -3456,7 +3456,7 @@ EXPORT int openpty(int *fd, int *other, char *name, const struct termios *to, co
 	return r;
 }
 
-EXPORT int rename(const char *from, const char *to)
+EXPORT LEAP int rename(const char *from, const char *to)
 {
 	struct ev e;
 	int r;
@@ -3472,7 +3472,7 @@ EXPORT int rename(const char *from, const char *to)
 	return r;
 }
 
-EXPORT int renameat(int fromfd, const char *from, int tofd, const char *to)
+EXPORT LEAP int renameat(int fromfd, const char *from, int tofd, const char *to)
 {
 	struct ev e;
 	int r;
@@ -3490,7 +3490,7 @@ EXPORT int renameat(int fromfd, const char *from, int tofd, const char *to)
 	return r;
 }
 
-EXPORT int renameat2(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
+EXPORT LEAP int renameat2(int fromfd, const char *from, int tofd, const char *to, unsigned flags)
 {
 	struct ev e;
 	int r;
@@ -3509,7 +3509,7 @@ EXPORT int renameat2(int fromfd, const char *from, int tofd, const char *to, uns
 	return r;
 }
 
-EXPORT int link(const char *from, const char *to)
+EXPORT LEAP int link(const char *from, const char *to)
 {
 	struct ev e;
 	int r;
@@ -3524,7 +3524,7 @@ EXPORT int link(const char *from, const char *to)
 	return r;
 }
 
-EXPORT int linkat(int fromfd, const char *from, int tofd, const char *to, int flags)
+EXPORT LEAP int linkat(int fromfd, const char *from, int tofd, const char *to, int flags)
 {
 	struct ev e;
 	int r;
@@ -3542,7 +3542,7 @@ EXPORT int linkat(int fromfd, const char *from, int tofd, const char *to, int fl
 	return r;
 }
 
-EXPORT int symlink(const char *text, const char *path)
+EXPORT LEAP int symlink(const char *text, const char *path)
 {
 	struct ev e;
 	int r;
@@ -3557,7 +3557,7 @@ EXPORT int symlink(const char *text, const char *path)
 	return r;
 }
 
-EXPORT int symlinkat(const char *text, int dirfd, const char *path)
+EXPORT LEAP int symlinkat(const char *text, int dirfd, const char *path)
 {
 	struct ev e;
 	int r;
@@ -3573,7 +3573,7 @@ EXPORT int symlinkat(const char *text, int dirfd, const char *path)
 	return r;
 }
 
-EXPORT int unlink(const char *path)
+EXPORT LEAP int unlink(const char *path)
 {
 	struct ev e;
 	int r;
@@ -3588,7 +3588,7 @@ EXPORT int unlink(const char *path)
 	return r;
 }
 
-EXPORT int unlinkat(int dirfd, const char *path, int flags)
+EXPORT LEAP int unlinkat(int dirfd, const char *path, int flags)
 {
 	struct ev e;
 	int r;
@@ -3605,7 +3605,7 @@ EXPORT int unlinkat(int dirfd, const char *path, int flags)
 	return r;
 }
 
-EXPORT int remove(const char *path)
+EXPORT LEAP int remove(const char *path)
 {
 	struct ev e;
 	int r;
@@ -3620,7 +3620,7 @@ EXPORT int remove(const char *path)
 	return r;
 }
 
-EXPORT int rmdir(const char *path)
+EXPORT LEAP int rmdir(const char *path)
 {
 	struct ev e;
 	int r;
@@ -3635,7 +3635,7 @@ EXPORT int rmdir(const char *path)
 	return r;
 }
 
-EXPORT int mkdir(const char *path, mode_t mode)
+EXPORT LEAP int mkdir(const char *path, mode_t mode)
 {
 	struct ev e;
 	int r;
@@ -3650,7 +3650,7 @@ EXPORT int mkdir(const char *path, mode_t mode)
 	return r;
 }
 
-EXPORT int mkdirat(int dirfd, const char *path, mode_t mode)
+EXPORT LEAP int mkdirat(int dirfd, const char *path, mode_t mode)
 {
 	struct ev e;
 	int r;
@@ -3666,7 +3666,7 @@ EXPORT int mkdirat(int dirfd, const char *path, mode_t mode)
 	return r;
 }
 
-EXPORT int mknod(const char *path, mode_t mode, dev_t dev)
+EXPORT LEAP int mknod(const char *path, mode_t mode, dev_t dev)
 {
 	struct ev e;
 	int r;
@@ -3682,7 +3682,7 @@ EXPORT int mknod(const char *path, mode_t mode, dev_t dev)
 	return r;
 }
 
-EXPORT int mknodat(int dirfd, const char *path, mode_t mode, dev_t dev)
+EXPORT LEAP int mknodat(int dirfd, const char *path, mode_t mode, dev_t dev)
 {
 	struct ev e;
 	int r;
@@ -3699,7 +3699,7 @@ EXPORT int mknodat(int dirfd, const char *path, mode_t mode, dev_t dev)
 	return r;
 }
 
-EXPORT int mkfifo(const char *path, mode_t mode)
+EXPORT LEAP int mkfifo(const char *path, mode_t mode)
 {
 	struct ev e;
 	int r;
@@ -3714,7 +3714,7 @@ EXPORT int mkfifo(const char *path, mode_t mode)
 	return r;
 }
 
-EXPORT int mkfifoat(int dirfd, const char *path, mode_t mode)
+EXPORT LEAP int mkfifoat(int dirfd, const char *path, mode_t mode)
 {
 	struct ev e;
 	int r;
@@ -3730,7 +3730,7 @@ EXPORT int mkfifoat(int dirfd, const char *path, mode_t mode)
 	return r;
 }
 
-EXPORT int __xmknod(int ver, const char *path, mode_t mode, dev_t *dev)
+EXPORT LEAP int __xmknod(int ver, const char *path, mode_t mode, dev_t *dev)
 {
 	struct ev e;
 	int r;
@@ -3745,7 +3745,7 @@ EXPORT int __xmknod(int ver, const char *path, mode_t mode, dev_t *dev)
 	return r;
 }
 
-EXPORT int __xmknodat(int ver, int dirfd, const char *path, mode_t mode, dev_t *dev)
+EXPORT LEAP int __xmknodat(int ver, int dirfd, const char *path, mode_t mode, dev_t *dev)
 {
 	struct ev e;
 	int r;
@@ -3761,7 +3761,7 @@ EXPORT int __xmknodat(int ver, int dirfd, const char *path, mode_t mode, dev_t *
 	return r;
 }
 
-EXPORT ssize_t readlink(const char *path, char *buf, size_t n)
+EXPORT LEAP ssize_t readlink(const char *path, char *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3779,7 +3779,7 @@ EXPORT ssize_t readlink(const char *path, char *buf, size_t n)
 	return r;
 }
 
-EXPORT ssize_t readlinkat(int dirfd, const char *path, char *buf, size_t n)
+EXPORT LEAP ssize_t readlinkat(int dirfd, const char *path, char *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3798,7 +3798,7 @@ EXPORT ssize_t readlinkat(int dirfd, const char *path, char *buf, size_t n)
 	return r;
 }
 
-EXPORT ssize_t __readlink_chk(const char *path, char *buf, size_t n, size_t cap)
+EXPORT LEAP ssize_t __readlink_chk(const char *path, char *buf, size_t n, size_t cap)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3816,7 +3816,7 @@ EXPORT ssize_t __readlink_chk(const char *path, char *buf, size_t n, size_t cap)
 	return r;
 }
 
-EXPORT ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t n, size_t cap)
+EXPORT LEAP ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t n, size_t cap)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3835,7 +3835,7 @@ EXPORT ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_t n
 	return r;
 }
 
-EXPORT char * realpath(const char *path, char *buf)
+EXPORT LEAP char * realpath(const char *path, char *buf)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3853,7 +3853,7 @@ EXPORT char * realpath(const char *path, char *buf)
 	return r;
 }
 
-EXPORT char * __realpath_chk(const char *path, char *buf, size_t cap)
+EXPORT LEAP char * __realpath_chk(const char *path, char *buf, size_t cap)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3871,7 +3871,7 @@ EXPORT char * __realpath_chk(const char *path, char *buf, size_t cap)
 	return r;
 }
 
-EXPORT char * canonicalize_file_name(const char *path)
+EXPORT LEAP char * canonicalize_file_name(const char *path)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3889,7 +3889,7 @@ EXPORT char * canonicalize_file_name(const char *path)
 	return r;
 }
 
-EXPORT int chdir(const char *path)
+EXPORT LEAP int chdir(const char *path)
 {
 	struct ev e;
 	int r;
@@ -3930,7 +3930,7 @@ static NOINLINE int fchdir_event(void *pc, int fd)
 	return r;
 }
 
-EXPORT int fchdir(int fd)
+EXPORT LEAP int fchdir(int fd)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -3953,7 +3953,7 @@ EXPORT int fchdir(int fd)
 	return r;
 }
 
-EXPORT int chroot(const char *path)
+EXPORT LEAP int chroot(const char *path)
 {
 	struct ev e;
 	int r;
@@ -3967,7 +3967,7 @@ EXPORT int chroot(const char *path)
 	return r;
 }
 
-EXPORT char * getcwd(char *buf, size_t n)
+EXPORT LEAP char * getcwd(char *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -3985,7 +3985,7 @@ EXPORT char * getcwd(char *buf, size_t n)
 	return r;
 }
 
-EXPORT char * __getcwd_chk(char *buf, size_t n, size_t cap)
+EXPORT LEAP char * __getcwd_chk(char *buf, size_t n, size_t cap)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4003,7 +4003,7 @@ EXPORT char * __getcwd_chk(char *buf, size_t n, size_t cap)
 	return r;
 }
 
-EXPORT char * get_current_dir_name(void)
+EXPORT LEAP char * get_current_dir_name(void)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4020,7 +4020,7 @@ EXPORT char * get_current_dir_name(void)
 	return r;
 }
 
-EXPORT mode_t umask(mode_t mode)
+EXPORT LEAP mode_t umask(mode_t mode)
 {
 	struct ev e;
 	mode_t r;
@@ -4034,7 +4034,7 @@ EXPORT mode_t umask(mode_t mode)
 	return r;
 }
 
-EXPORT int stat(const char *path, struct stat *st)
+EXPORT LEAP int stat(const char *path, struct stat *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4051,7 +4051,7 @@ EXPORT int stat(const char *path, struct stat *st)
 	return r;
 }
 
-EXPORT int stat64(const char *path, struct stat64 *st)
+EXPORT LEAP int stat64(const char *path, struct stat64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4068,7 +4068,7 @@ EXPORT int stat64(const char *path, struct stat64 *st)
 	return r;
 }
 
-EXPORT int lstat(const char *path, struct stat *st)
+EXPORT LEAP int lstat(const char *path, struct stat *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4085,7 +4085,7 @@ EXPORT int lstat(const char *path, struct stat *st)
 	return r;
 }
 
-EXPORT int lstat64(const char *path, struct stat64 *st)
+EXPORT LEAP int lstat64(const char *path, struct stat64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4102,7 +4102,7 @@ EXPORT int lstat64(const char *path, struct stat64 *st)
 	return r;
 }
 
-EXPORT int fstat(int fd, struct stat *st)
+EXPORT LEAP int fstat(int fd, struct stat *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4120,7 +4120,7 @@ EXPORT int fstat(int fd, struct stat *st)
 	return r;
 }
 
-EXPORT int fstat64(int fd, struct stat64 *st)
+EXPORT LEAP int fstat64(int fd, struct stat64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4138,7 +4138,7 @@ EXPORT int fstat64(int fd, struct stat64 *st)
 	return r;
 }
 
-EXPORT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
+EXPORT LEAP int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4157,7 +4157,7 @@ EXPORT int fstatat(int dirfd, const char *path, struct stat *st, int flags)
 	return r;
 }
 
-EXPORT int fstatat64(int dirfd, const char *path, struct stat64 *st, int flags)
+EXPORT LEAP int fstatat64(int dirfd, const char *path, struct stat64 *st, int flags)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4176,7 +4176,7 @@ EXPORT int fstatat64(int dirfd, const char *path, struct stat64 *st, int flags)
 	return r;
 }
 
-EXPORT int __xstat(int ver, const char *path, struct stat *st)
+EXPORT LEAP int __xstat(int ver, const char *path, struct stat *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4193,7 +4193,7 @@ EXPORT int __xstat(int ver, const char *path, struct stat *st)
 	return r;
 }
 
-EXPORT int __xstat64(int ver, const char *path, struct stat64 *st)
+EXPORT LEAP int __xstat64(int ver, const char *path, struct stat64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4210,7 +4210,7 @@ EXPORT int __xstat64(int ver, const char *path, struct stat64 *st)
 	return r;
 }
 
-EXPORT int __lxstat(int ver, const char *path, struct stat *st)
+EXPORT LEAP int __lxstat(int ver, const char *path, struct stat *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4227,7 +4227,7 @@ EXPORT int __lxstat(int ver, const char *path, struct stat *st)
 	return r;
 }
 
-EXPORT int __lxstat64(int ver, const char *path, struct stat64 *st)
+EXPORT LEAP int __lxstat64(int ver, const char *path, struct stat64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4244,7 +4244,7 @@ EXPORT int __lxstat64(int ver, const char *path, struct stat64 *st)
 	return r;
 }
 
-EXPORT int __fxstat(int ver, int fd, struct stat *st)
+EXPORT LEAP int __fxstat(int ver, int fd, struct stat *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4262,7 +4262,7 @@ EXPORT int __fxstat(int ver, int fd, struct stat *st)
 	return r;
 }
 
-EXPORT int __fxstat64(int ver, int fd, struct stat64 *st)
+EXPORT LEAP int __fxstat64(int ver, int fd, struct stat64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4280,7 +4280,7 @@ EXPORT int __fxstat64(int ver, int fd, struct stat64 *st)
 	return r;
 }
 
-EXPORT int __fxstatat(int ver, int dirfd, const char *path, struct stat *st, int flags)
+EXPORT LEAP int __fxstatat(int ver, int dirfd, const char *path, struct stat *st, int flags)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4299,7 +4299,7 @@ EXPORT int __fxstatat(int ver, int dirfd, const char *path, struct stat *st, int
 	return r;
 }
 
-EXPORT int __fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st, int flags)
+EXPORT LEAP int __fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st, int flags)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4318,7 +4318,7 @@ EXPORT int __fxstatat64(int ver, int dirfd, const char *path, struct stat64 *st,
 	return r;
 }
 
-EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
+EXPORT LEAP int statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4338,7 +4338,7 @@ EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask, struct s
 	return r;
 }
 
-EXPORT int statfs(const char *path, struct statfs *st)
+EXPORT LEAP int statfs(const char *path, struct statfs *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4355,7 +4355,7 @@ EXPORT int statfs(const char *path, struct statfs *st)
 	return r;
 }
 
-EXPORT int statfs64(const char *path, struct statfs64 *st)
+EXPORT LEAP int statfs64(const char *path, struct statfs64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4372,7 +4372,7 @@ EXPORT int statfs64(const char *path, struct statfs64 *st)
 	return r;
 }
 
-EXPORT int __statfs(const char *path, struct statfs *st)
+EXPORT LEAP int __statfs(const char *path, struct statfs *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4389,7 +4389,7 @@ EXPORT int __statfs(const char *path, struct statfs *st)
 	return r;
 }
 
-EXPORT int fstatfs(int fd, struct statfs *st)
+EXPORT LEAP int fstatfs(int fd, struct statfs *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4408,7 +4408,7 @@ EXPORT int fstatfs(int fd, struct statfs *st)
 	return r;
 }
 
-EXPORT int fstatfs64(int fd, struct statfs64 *st)
+EXPORT LEAP int fstatfs64(int fd, struct statfs64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4427,7 +4427,7 @@ EXPORT int fstatfs64(int fd, struct statfs64 *st)
 	return r;
 }
 
-EXPORT int statvfs(const char *path, struct statvfs *st)
+EXPORT LEAP int statvfs(const char *path, struct statvfs *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4444,7 +4444,7 @@ EXPORT int statvfs(const char *path, struct statvfs *st)
 	return r;
 }
 
-EXPORT int statvfs64(const char *path, struct statvfs64 *st)
+EXPORT LEAP int statvfs64(const char *path, struct statvfs64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4461,7 +4461,7 @@ EXPORT int statvfs64(const char *path, struct statvfs64 *st)
 	return r;
 }
 
-EXPORT int fstatvfs(int fd, struct statvfs *st)
+EXPORT LEAP int fstatvfs(int fd, struct statvfs *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4480,7 +4480,7 @@ EXPORT int fstatvfs(int fd, struct statvfs *st)
 	return r;
 }
 
-EXPORT int fstatvfs64(int fd, struct statvfs64 *st)
+EXPORT LEAP int fstatvfs64(int fd, struct statvfs64 *st)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4499,7 +4499,7 @@ EXPORT int fstatvfs64(int fd, struct statvfs64 *st)
 	return r;
 }
 
-EXPORT int access(const char *path, int mode)
+EXPORT LEAP int access(const char *path, int mode)
 {
 	struct ev e;
 	int r;
@@ -4514,7 +4514,7 @@ EXPORT int access(const char *path, int mode)
 	return r;
 }
 
-EXPORT int euidaccess(const char *path, int mode)
+EXPORT LEAP int euidaccess(const char *path, int mode)
 {
 	struct ev e;
 	int r;
@@ -4529,7 +4529,7 @@ EXPORT int euidaccess(const char *path, int mode)
 	return r;
 }
 
-EXPORT int eaccess(const char *path, int mode)
+EXPORT LEAP int eaccess(const char *path, int mode)
 {
 	struct ev e;
 	int r;
@@ -4544,7 +4544,7 @@ EXPORT int eaccess(const char *path, int mode)
 	return r;
 }
 
-EXPORT int faccessat(int dirfd, const char *path, int mode, int flags)
+EXPORT LEAP int faccessat(int dirfd, const char *path, int mode, int flags)
 {
 	struct ev e;
 	int r;
@@ -4629,7 +4629,7 @@ EXPORT long fpathconf(int fd, int name)
 	return r;
 }
 
-EXPORT int chmod(const char *path, mode_t mode)
+EXPORT LEAP int chmod(const char *path, mode_t mode)
 {
 	struct ev e;
 	int r;
@@ -4645,7 +4645,7 @@ EXPORT int chmod(const char *path, mode_t mode)
 	return r;
 }
 
-EXPORT int lchmod(const char *path, mode_t mode)
+EXPORT LEAP int lchmod(const char *path, mode_t mode)
 {
 	struct ev e;
 	int r;
@@ -4661,7 +4661,7 @@ EXPORT int lchmod(const char *path, mode_t mode)
 	return r;
 }
 
-EXPORT int fchmod(int fd, mode_t mode)
+EXPORT LEAP int fchmod(int fd, mode_t mode)
 {
 	struct ev e;
 	int r;
@@ -4679,7 +4679,7 @@ EXPORT int fchmod(int fd, mode_t mode)
 	return r;
 }
 
-EXPORT int fchmodat(int dirfd, const char *path, mode_t mode, int flags)
+EXPORT LEAP int fchmodat(int dirfd, const char *path, mode_t mode, int flags)
 {
 	struct ev e;
 	int r;
@@ -4697,7 +4697,7 @@ EXPORT int fchmodat(int dirfd, const char *path, mode_t mode, int flags)
 	return r;
 }
 
-EXPORT int chown(const char *path, uid_t uid, gid_t gid)
+EXPORT LEAP int chown(const char *path, uid_t uid, gid_t gid)
 {
 	struct ev e;
 	int r;
@@ -4714,7 +4714,7 @@ EXPORT int chown(const char *path, uid_t uid, gid_t gid)
 	return r;
 }
 
-EXPORT int lchown(const char *path, uid_t uid, gid_t gid)
+EXPORT LEAP int lchown(const char *path, uid_t uid, gid_t gid)
 {
 	struct ev e;
 	int r;
@@ -4731,7 +4731,7 @@ EXPORT int lchown(const char *path, uid_t uid, gid_t gid)
 	return r;
 }
 
-EXPORT int fchown(int fd, uid_t uid, gid_t gid)
+EXPORT LEAP int fchown(int fd, uid_t uid, gid_t gid)
 {
 	struct ev e;
 	int r;
@@ -4750,7 +4750,7 @@ EXPORT int fchown(int fd, uid_t uid, gid_t gid)
 	return r;
 }
 
-EXPORT int fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags)
+EXPORT LEAP int fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags)
 {
 	struct ev e;
 	int r;
@@ -4769,7 +4769,7 @@ EXPORT int fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags
 	return r;
 }
 
-EXPORT int utime(const char *path, const struct utimbuf *t)
+EXPORT LEAP int utime(const char *path, const struct utimbuf *t)
 {
 	struct ev e;
 	int r;
@@ -4786,7 +4786,7 @@ EXPORT int utime(const char *path, const struct utimbuf *t)
 	return r;
 }
 
-EXPORT int utimes(const char *path, const struct timeval t[2])
+EXPORT LEAP int utimes(const char *path, const struct timeval t[2])
 {
 	struct ev e;
 	int r;
@@ -4803,7 +4803,7 @@ EXPORT int utimes(const char *path, const struct timeval t[2])
 	return r;
 }
 
-EXPORT int lutimes(const char *path, const struct timeval t[2])
+EXPORT LEAP int lutimes(const char *path, const struct timeval t[2])
 {
 	struct ev e;
 	int r;
@@ -4820,7 +4820,7 @@ EXPORT int lutimes(const char *path, const struct timeval t[2])
 	return r;
 }
 
-EXPORT int futimes(int fd, const struct timeval t[2])
+EXPORT LEAP int futimes(int fd, const struct timeval t[2])
 {
 	struct ev e;
 	int r;
@@ -4839,7 +4839,7 @@ EXPORT int futimes(int fd, const struct timeval t[2])
 	return r;
 }
 
-EXPORT int futimesat(int dirfd, const char *path, const struct timeval t[2])
+EXPORT LEAP int futimesat(int dirfd, const char *path, const struct timeval t[2])
 {
 	struct ev e;
 	int r;
@@ -4857,7 +4857,7 @@ EXPORT int futimesat(int dirfd, const char *path, const struct timeval t[2])
 	return r;
 }
 
-EXPORT int futimens(int fd, const struct timespec t[2])
+EXPORT LEAP int futimens(int fd, const struct timespec t[2])
 {
 	struct ev e;
 	int r;
@@ -4876,7 +4876,7 @@ EXPORT int futimens(int fd, const struct timespec t[2])
 	return r;
 }
 
-EXPORT int utimensat(int dirfd, const char *path, const struct timespec t[2], int flags)
+EXPORT LEAP int utimensat(int dirfd, const char *path, const struct timespec t[2], int flags)
 {
 	struct ev e;
 	int r;
@@ -4895,7 +4895,7 @@ EXPORT int utimensat(int dirfd, const char *path, const struct timespec t[2], in
 	return r;
 }
 
-EXPORT ssize_t getxattr(const char *path, const char *name, void *buf, size_t n)
+EXPORT LEAP ssize_t getxattr(const char *path, const char *name, void *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4914,7 +4914,7 @@ EXPORT ssize_t getxattr(const char *path, const char *name, void *buf, size_t n)
 	return r;
 }
 
-EXPORT int setxattr(const char *path, const char *name, const void *buf, size_t n, int flags)
+EXPORT LEAP int setxattr(const char *path, const char *name, const void *buf, size_t n, int flags)
 {
 	struct ev e;
 	int r;
@@ -4931,7 +4931,7 @@ EXPORT int setxattr(const char *path, const char *name, const void *buf, size_t 
 	return r;
 }
 
-EXPORT ssize_t listxattr(const char *path, char *buf, size_t n)
+EXPORT LEAP ssize_t listxattr(const char *path, char *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4949,7 +4949,7 @@ EXPORT ssize_t listxattr(const char *path, char *buf, size_t n)
 	return r;
 }
 
-EXPORT int removexattr(const char *path, const char *name)
+EXPORT LEAP int removexattr(const char *path, const char *name)
 {
 	struct ev e;
 	int r;
@@ -4964,7 +4964,7 @@ EXPORT int removexattr(const char *path, const char *name)
 	return r;
 }
 
-EXPORT ssize_t lgetxattr(const char *path, const char *name, void *buf, size_t n)
+EXPORT LEAP ssize_t lgetxattr(const char *path, const char *name, void *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -4983,7 +4983,7 @@ EXPORT ssize_t lgetxattr(const char *path, const char *name, void *buf, size_t n
 	return r;
 }
 
-EXPORT int lsetxattr(const char *path, const char *name, const void *buf, size_t n, int flags)
+EXPORT LEAP int lsetxattr(const char *path, const char *name, const void *buf, size_t n, int flags)
 {
 	struct ev e;
 	int r;
@@ -5000,7 +5000,7 @@ EXPORT int lsetxattr(const char *path, const char *name, const void *buf, size_t
 	return r;
 }
 
-EXPORT ssize_t llistxattr(const char *path, char *buf, size_t n)
+EXPORT LEAP ssize_t llistxattr(const char *path, char *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5018,7 +5018,7 @@ EXPORT ssize_t llistxattr(const char *path, char *buf, size_t n)
 	return r;
 }
 
-EXPORT int lremovexattr(const char *path, const char *name)
+EXPORT LEAP int lremovexattr(const char *path, const char *name)
 {
 	struct ev e;
 	int r;
@@ -5033,7 +5033,7 @@ EXPORT int lremovexattr(const char *path, const char *name)
 	return r;
 }
 
-EXPORT ssize_t fgetxattr(int fd, const char *name, void *buf, size_t n)
+EXPORT LEAP ssize_t fgetxattr(int fd, const char *name, void *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5054,7 +5054,7 @@ EXPORT ssize_t fgetxattr(int fd, const char *name, void *buf, size_t n)
 	return r;
 }
 
-EXPORT int fsetxattr(int fd, const char *name, const void *buf, size_t n, int flags)
+EXPORT LEAP int fsetxattr(int fd, const char *name, const void *buf, size_t n, int flags)
 {
 	struct ev e;
 	int r;
@@ -5073,7 +5073,7 @@ EXPORT int fsetxattr(int fd, const char *name, const void *buf, size_t n, int fl
 	return r;
 }
 
-EXPORT ssize_t flistxattr(int fd, char *buf, size_t n)
+EXPORT LEAP ssize_t flistxattr(int fd, char *buf, size_t n)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5093,7 +5093,7 @@ EXPORT ssize_t flistxattr(int fd, char *buf, size_t n)
 	return r;
 }
 
-EXPORT int fremovexattr(int fd, const char *name)
+EXPORT LEAP int fremovexattr(int fd, const char *name)
 {
 	struct ev e;
 	int r;
@@ -5110,7 +5110,7 @@ EXPORT int fremovexattr(int fd, const char *name)
 	return r;
 }
 
-EXPORT DIR * opendir(const char *path)
+EXPORT LEAP DIR * opendir(const char *path)
 {
 	struct ev e;
 	DIR * r;
@@ -5126,7 +5126,7 @@ EXPORT DIR * opendir(const char *path)
 	return r;
 }
 
-EXPORT DIR * fdopendir(int fd)
+EXPORT LEAP DIR * fdopendir(int fd)
 {
 	struct ev e;
 	DIR * r;
@@ -5141,7 +5141,7 @@ EXPORT DIR * fdopendir(int fd)
 	return r;
 }
 
-EXPORT void rewinddir(DIR *d)
+EXPORT LEAP void rewinddir(DIR *d)
 {
 	struct ev e;
 	if (!shim_begin(&e, CALL_rewinddir, CLASS_disk, CALLER())) {
@@ -5213,7 +5213,7 @@ static NOINLINE int msync_event(void *pc, void *addr, size_t n, int flags)
 	return r;
 }
 
-EXPORT int msync(void *addr, size_t n, int flags)
+EXPORT LEAP int msync(void *addr, size_t n, int flags)
 {
 	struct thr *t = shim_simple(CLASS_disk);
 	u64 begin, end;
@@ -5314,7 +5314,7 @@ static NOINLINE int socket_event(void *pc, int domain, int type, int protocol)
 	return r;
 }
 
-EXPORT int socket(int domain, int type, int protocol)
+EXPORT LEAP int socket(int domain, int type, int protocol)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -5334,7 +5334,7 @@ EXPORT int socket(int domain, int type, int protocol)
 	return r;
 }
 
-EXPORT int socketpair(int domain, int type, int protocol, int sv[2])
+EXPORT LEAP int socketpair(int domain, int type, int protocol, int sv[2])
 {
 	struct ev e;
 	int r;
@@ -5353,7 +5353,7 @@ EXPORT int socketpair(int domain, int type, int protocol, int sv[2])
 	return r;
 }
 
-EXPORT int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+EXPORT LEAP int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5371,7 +5371,7 @@ EXPORT int bind(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	return r;
 }
 
-EXPORT int listen(int fd, int backlog)
+EXPORT LEAP int listen(int fd, int backlog)
 {
 	struct ev e;
 	int r;
@@ -5386,7 +5386,7 @@ EXPORT int listen(int fd, int backlog)
 	return r;
 }
 
-EXPORT int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
+EXPORT LEAP int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5400,13 +5400,13 @@ EXPORT int accept(int fd, __SOCKADDR_ARG addr, socklen_t *len)
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
-	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t,r)));
+	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t,r,0)));
 	shim_input_accepted(&e, r);
 	shim_done(&e);
 	return r;
 }
 
-EXPORT int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
+EXPORT LEAP int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5421,13 +5421,13 @@ EXPORT int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *len, int flags)
 	e.ret = shim_ret_errno((i64)r);
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(flags);
-	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t,r)));
+	shim_tail_num(&e, (u64)(shim_obj_accepted(e.t,r,flags)));
 	shim_input_accepted(&e, r);
 	shim_done(&e);
 	return r;
 }
 
-EXPORT int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+EXPORT LEAP int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5447,7 +5447,7 @@ EXPORT int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	return r;
 }
 
-EXPORT int __connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+EXPORT LEAP int __connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5467,7 +5467,7 @@ EXPORT int __connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
 	return r;
 }
 
-EXPORT int shutdown(int fd, int how)
+EXPORT LEAP int shutdown(int fd, int how)
 {
 	struct ev e;
 	int r;
@@ -5482,7 +5482,7 @@ EXPORT int shutdown(int fd, int how)
 	return r;
 }
 
-EXPORT int getsockopt(int fd, int level, int name, void *restrict val, socklen_t *restrict len)
+EXPORT LEAP int getsockopt(int fd, int level, int name, void *restrict val, socklen_t *restrict len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5502,7 +5502,7 @@ EXPORT int getsockopt(int fd, int level, int name, void *restrict val, socklen_t
 	return r;
 }
 
-EXPORT int setsockopt(int fd, int level, int name, const void *val, socklen_t len)
+EXPORT LEAP int setsockopt(int fd, int level, int name, const void *val, socklen_t len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5522,7 +5522,7 @@ EXPORT int setsockopt(int fd, int level, int name, const void *val, socklen_t le
 	return r;
 }
 
-EXPORT int getsockname(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
+EXPORT LEAP int getsockname(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5539,7 +5539,7 @@ EXPORT int getsockname(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
 	return r;
 }
 
-EXPORT int getpeername(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
+EXPORT LEAP int getpeername(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5556,7 +5556,7 @@ EXPORT int getpeername(int fd, __SOCKADDR_ARG addr, socklen_t *restrict len)
 	return r;
 }
 
-EXPORT int sockatmark(int fd)
+EXPORT LEAP int sockatmark(int fd)
 {
 	struct ev e;
 	int r;
@@ -5570,7 +5570,7 @@ EXPORT int sockatmark(int fd)
 	return r;
 }
 
-EXPORT int isfdtype(int fd, int type)
+EXPORT LEAP int isfdtype(int fd, int type)
 {
 	struct ev e;
 	int r;
@@ -5621,7 +5621,7 @@ static NOINLINE ssize_t send_event(void *pc, int fd, const void *buf, size_t n, 
 	return r;
 }
 
-EXPORT ssize_t send(int fd, const void *buf, size_t n, int flags)
+EXPORT LEAP ssize_t send(int fd, const void *buf, size_t n, int flags)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -5630,7 +5630,7 @@ EXPORT ssize_t send(int fd, const void *buf, size_t n, int flags)
 		return send_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL_send);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_send));
-	r = shim_may_ask(CALL_send) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(send)(fd, buf, n, flags);
+	r = shim_may_ask(CALL_send, fd) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(send)(fd, buf, n, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(send)(fd, buf, n, flags);
 	end = shim_ticks();
@@ -5680,7 +5680,7 @@ static NOINLINE ssize_t __send_event(void *pc, int fd, const void *buf, size_t n
 	return r;
 }
 
-EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
+EXPORT LEAP ssize_t __send(int fd, const void *buf, size_t n, int flags)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -5689,7 +5689,7 @@ EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
 		return __send_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL___send);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL___send));
-	r = shim_may_ask(CALL___send) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(__send)(fd, buf, n, flags);
+	r = shim_may_ask(CALL___send, fd) ? shim_asked(sys(SYS_sendto, fd, buf, n, flags, 0, 0)) : REAL(__send)(fd, buf, n, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 1))
 		r = REAL(__send)(fd, buf, n, flags);
 	end = shim_ticks();
@@ -5703,7 +5703,7 @@ EXPORT ssize_t __send(int fd, const void *buf, size_t n, int flags)
 	return r;
 }
 
-EXPORT ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCKADDR_ARG addr, socklen_t len)
+EXPORT LEAP ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCKADDR_ARG addr, socklen_t len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5725,7 +5725,7 @@ EXPORT ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST_SOCK
 	return r;
 }
 
-EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+EXPORT LEAP ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5747,7 +5747,7 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 	return r;
 }
 
-EXPORT int sendmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags)
+EXPORT LEAP int sendmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5805,7 +5805,7 @@ static NOINLINE ssize_t recv_event(void *pc, int fd, void *buf, size_t n, int fl
 	return r;
 }
 
-EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
+EXPORT LEAP ssize_t recv(int fd, void *buf, size_t n, int flags)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -5814,7 +5814,7 @@ EXPORT ssize_t recv(int fd, void *buf, size_t n, int flags)
 		return recv_event(CALLER(), fd, buf, n, flags);
 	begin = shim_simple_begin(t, CALL_recv);
 	shim_near(t, shim_fd_known(fd), key_sc(CALLER(), CALL_recv));
-	r = shim_may_ask(CALL_recv) ? shim_asked(sys(SYS_recvfrom, fd, buf, n, flags, 0, 0)) : REAL(recv)(fd, buf, n, flags);
+	r = shim_may_ask(CALL_recv, fd) ? shim_asked(sys(SYS_recvfrom, fd, buf, n, flags, 0, 0)) : REAL(recv)(fd, buf, n, flags);
 	while (unlikely(r == -1) && shim_broken(begin, fd, 0))
 		r = REAL(recv)(fd, buf, n, flags);
 	end = shim_ticks();
@@ -5865,7 +5865,7 @@ static NOINLINE ssize_t __recv_chk_event(void *pc, int fd, void *buf, size_t n, 
 	return r;
 }
 
-EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags)
+EXPORT LEAP ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -5888,7 +5888,7 @@ EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t space, int flags)
 	return r;
 }
 
-EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
+EXPORT LEAP ssize_t recvfrom(int fd, void *restrict buf, size_t n, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5910,7 +5910,7 @@ EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t n, int flags, __SOCKA
 	return r;
 }
 
-EXPORT ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t space, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
+EXPORT LEAP ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t space, int flags, __SOCKADDR_ARG addr, socklen_t *restrict len)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5932,7 +5932,7 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *restrict buf, size_t n, size_t space
 	return r;
 }
 
-EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+EXPORT LEAP ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5954,7 +5954,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 	return r;
 }
 
-EXPORT int recvmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags, struct timespec *tmo)
+EXPORT LEAP int recvmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags, struct timespec *tmo)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5976,7 +5976,7 @@ EXPORT int recvmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags, stru
 	return r;
 }
 
-EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
+EXPORT LEAP int poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -5994,7 +5994,7 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
 	return r;
 }
 
-EXPORT int __poll(struct pollfd *fds, nfds_t n, int timeout)
+EXPORT LEAP int __poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6012,7 +6012,7 @@ EXPORT int __poll(struct pollfd *fds, nfds_t n, int timeout)
 	return r;
 }
 
-EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t space)
+EXPORT LEAP int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t space)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6030,7 +6030,7 @@ EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t space)
 	return r;
 }
 
-EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask)
+EXPORT LEAP int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6049,7 +6049,7 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const
 	return r;
 }
 
-EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask, size_t space)
+EXPORT LEAP int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *tmo, const sigset_t *mask, size_t space)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6095,7 +6095,7 @@ static NOINLINE int epoll_create_event(void *pc, int size)
 	return r;
 }
 
-EXPORT int epoll_create(int size)
+EXPORT LEAP int epoll_create(int size)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -6142,7 +6142,7 @@ static NOINLINE int epoll_create1_event(void *pc, int flags)
 	return r;
 }
 
-EXPORT int epoll_create1(int flags)
+EXPORT LEAP int epoll_create1(int flags)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -6162,7 +6162,7 @@ EXPORT int epoll_create1(int flags)
 	return r;
 }
 
-EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+EXPORT LEAP int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
 	struct ev e;
 	int r;
@@ -6181,7 +6181,7 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	return r;
 }
 
-EXPORT int epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
+EXPORT LEAP int epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6202,7 +6202,7 @@ EXPORT int epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 	return r;
 }
 
-EXPORT int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
+EXPORT LEAP int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6224,7 +6224,7 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, c
 	return r;
 }
 
-EXPORT int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *tmo, const sigset_t *mask)
+EXPORT LEAP int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *tmo, const sigset_t *mask)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6276,7 +6276,7 @@ static NOINLINE int eventfd_event(void *pc, unsigned int initval, int flags)
 	return r;
 }
 
-EXPORT int eventfd(unsigned int initval, int flags)
+EXPORT LEAP int eventfd(unsigned int initval, int flags)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -6326,7 +6326,7 @@ static NOINLINE int eventfd_read_event(void *pc, int fd, eventfd_t *value)
 	return r;
 }
 
-EXPORT int eventfd_read(int fd, eventfd_t *value)
+EXPORT LEAP int eventfd_read(int fd, eventfd_t *value)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -6379,7 +6379,7 @@ static NOINLINE int eventfd_write_event(void *pc, int fd, eventfd_t value)
 	return r;
 }
 
-EXPORT int eventfd_write(int fd, eventfd_t value)
+EXPORT LEAP int eventfd_write(int fd, eventfd_t value)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -6432,7 +6432,7 @@ static NOINLINE int timerfd_create_event(void *pc, clockid_t clock, int flags)
 	return r;
 }
 
-EXPORT int timerfd_create(clockid_t clock, int flags)
+EXPORT LEAP int timerfd_create(clockid_t clock, int flags)
 {
 	struct thr *t = shim_simple(CLASS_net);
 	u64 begin, end;
@@ -6452,7 +6452,7 @@ EXPORT int timerfd_create(clockid_t clock, int flags)
 	return r;
 }
 
-EXPORT int timerfd_settime(int fd, int flags, const struct itimerspec *set, struct itimerspec *old)
+EXPORT LEAP int timerfd_settime(int fd, int flags, const struct itimerspec *set, struct itimerspec *old)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6472,7 +6472,7 @@ EXPORT int timerfd_settime(int fd, int flags, const struct itimerspec *set, stru
 	return r;
 }
 
-EXPORT int timerfd_gettime(int fd, struct itimerspec *cur)
+EXPORT LEAP int timerfd_gettime(int fd, struct itimerspec *cur)
 {
 	struct ev e;
 	int r;
@@ -6488,7 +6488,7 @@ EXPORT int timerfd_gettime(int fd, struct itimerspec *cur)
 	return r;
 }
 
-EXPORT int signalfd(int fd, const sigset_t *mask, int flags)
+EXPORT LEAP int signalfd(int fd, const sigset_t *mask, int flags)
 {
 	struct ev e;
 	int r;
@@ -6506,7 +6506,7 @@ EXPORT int signalfd(int fd, const sigset_t *mask, int flags)
 	return r;
 }
 
-EXPORT int pipe(int fds[2])
+EXPORT LEAP int pipe(int fds[2])
 {
 	struct ev e;
 	int r;
@@ -6523,7 +6523,7 @@ EXPORT int pipe(int fds[2])
 	return r;
 }
 
-EXPORT int __pipe(int fds[2])
+EXPORT LEAP int __pipe(int fds[2])
 {
 	struct ev e;
 	int r;
@@ -6540,7 +6540,7 @@ EXPORT int __pipe(int fds[2])
 	return r;
 }
 
-EXPORT int pipe2(int fds[2], int flags)
+EXPORT LEAP int pipe2(int fds[2], int flags)
 {
 	struct ev e;
 	int r;
@@ -6882,7 +6882,7 @@ EXPORT int getprotobynumber_r(int number, struct protoent *restrict buf, char *r
 	return r;
 }
 
-EXPORT unsigned int if_nametoindex(const char *name)
+EXPORT LEAP unsigned int if_nametoindex(const char *name)
 {
 	struct ev e;
 	unsigned int r;
@@ -6897,7 +6897,7 @@ EXPORT unsigned int if_nametoindex(const char *name)
 	return r;
 }
 
-EXPORT char * if_indextoname(unsigned int index, char name[IF_NAMESIZE])
+EXPORT LEAP char * if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 {
 	struct ev e;
 	char * r;
@@ -6913,7 +6913,7 @@ EXPORT char * if_indextoname(unsigned int index, char name[IF_NAMESIZE])
 	return r;
 }
 
-EXPORT struct if_nameindex * if_nameindex(void)
+EXPORT LEAP struct if_nameindex * if_nameindex(void)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -6930,7 +6930,7 @@ EXPORT struct if_nameindex * if_nameindex(void)
 	return r;
 }
 
-EXPORT int getifaddrs(struct ifaddrs **list)
+EXPORT LEAP int getifaddrs(struct ifaddrs **list)
 {
 	struct ev e;
 	u8 answer[INPUT_ROOM];
@@ -7092,6 +7092,18 @@ EXPORT int thrd_detach(thrd_t th)
 	e.f1 = (u64)(th);
 	shim_done(&e);
 	return r;
+}
+
+EXPORT void pthread_testcancel(void)
+{
+	struct ev e;
+	if (!shim_begin(&e, CALL_pthread_testcancel, CLASS_thread, CALLER())) {
+		REAL(pthread_testcancel)();
+		return;
+	}
+	REAL(pthread_testcancel)();
+	shim_end(&e, WRAP_ONCE);
+	shim_done(&e);
 }
 
 EXPORT int pthread_kill(pthread_t th, int sig)

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -372,5 +373,17 @@ func TestCoverKept(t *testing.T) {
 	}}.Recorded(t)
 	if c := sound(t, r.Trace).Cover; c.ReadBytes > 1<<20 || c.WriteBytes > 1<<20 {
 		t.Errorf("%d bytes read and %d written are told of a program that copied 4096", c.ReadBytes, c.WriteBytes)
+	}
+}
+
+// TestCoverLoading: nor is what the kernel and the dynamic linker read to load programs.
+func TestCoverLoading(t *testing.T) {
+	for _, script := range []string{"exec cat text", "cat text | sort >/dev/null; head -c 3000 text", "exec bash -c 'exec grep -c a text'"} {
+		r := Cmd{Argv: []string{"sh", "-c", script}, Setup: func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "text"), bytes.Repeat([]byte("a line\n"), 1000), 0o644)
+		}}.Recorded(t)
+		if c := sound(t, r.Trace).Cover; c.ReadSeen < 7000 || c.ReadBytes > c.ReadSeen+c.ReadSeen/4 {
+			t.Errorf("%s: of %d bytes read %d are explained", script, c.ReadBytes, c.ReadSeen)
+		}
 	}
 }

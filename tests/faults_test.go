@@ -487,3 +487,13 @@ func TestFaultEndedInside(t *testing.T) {
 		t.Errorf("the trace is held to be live: %v", err)
 	}
 }
+
+// A process whose first thread ended by system call ends with its last thread, and says so: the kernel's counts are known.
+func TestFaultLeft(t *testing.T) {
+	t.Parallel()
+	_, r := Same(t, Cmd{Argv: []string{prog(t, "left")}})
+	f := undamaged(t, r.Trace)
+	if n := f.Cover.NoExit; n != 0 {
+		t.Errorf("%d of %d processes do not say how they ended", n, f.Processes)
+	}
+}

@@ -357,6 +357,24 @@ func TestInsideDeadMount(t *testing.T) {
 	nothingLeft(t)
 }
 
+// A stage need not begin again, as its threads have high numbers: that made worlds slow to begin. Overlays whose end does not wait for
+// the disk, as re-executions have them, are not for programs that are measured.
+func TestInsideQuick(t *testing.T) {
+	needRoot(t, "runs as another user, too")
+	for _, u := range users {
+		dir, bin := room(t, u)
+		trace := dir + "/t.prophet"
+		if out, errs, status := sh(t, u, dir, bin+"/prophet record -q -o "+trace+" -- true"); status != 0 {
+			t.Fatalf("%s: %s%s", u.name, out, errs)
+		}
+		out, errs, status := sh(t, u, dir, bin+"/replayd inside "+trace+` -- sh -c 'tr "\\0" "\n" </proc/1/cmdline | head -n 1; grep volatile /proc/mounts | grep -c upperdir='`)
+		if want := "prophet-inside-stage\n0\n"; out != want || status != 1 { // predictions measure programs there, whose syncs take their time
+			t.Errorf("%s: %q and %d, want %q: %s", u.name, out, status, want, errs)
+		}
+	}
+	nothingLeft(t)
+}
+
 // The program has the process id that it had.
 func TestInsidePID(t *testing.T) {
 	for _, pid := range []int{2, 3, 7, 4242, 31999} {

@@ -310,3 +310,56 @@ func writeHomeLog(t *testing.T, s *issued.Source, when []byte) {
 		t.Fatal(err)
 	}
 }
+
+// A run keeps its events where others lie beside it, which are as whole as they were.
+func TestBeside(t *testing.T) {
+	script := `sqlite3 db 'create table t(a)'; for i in 1 2; do sqlite3 db -cmd '.timeout 20000' 'insert into t values(1)' & done; wait`
+	var list []*trace.Trace
+	for range 3 {
+		tr, _, _, err := recovery.Open(Cmd{Argv: []string{"sh", "-c", script}}.Recorded(t).Trace, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		list = append(list, tr)
+	}
+	dir := t.TempDir()
+	out := filepath.Join(dir, "all.prophet")
+	if err := issued.Beside(list[0], list[1:], out); err != nil {
+		t.Fatal(err)
+	}
+	undamaged(t, out)
+	all, err := trace.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.Close()
+	if n := len(list[0].Threads) + len(list[1].Threads) + len(list[2].Threads); len(all.Threads) != n || all.Meta.Beside == nil {
+		t.Fatalf("%d threads, not %d", len(all.Threads), n)
+	}
+	for i, th := range list[0].Threads {
+		if x, y := saidBy(list[0], th), saidBy(all, all.Threads[i]); strings.Join(x, "\n") != strings.Join(y, "\n") {
+			t.Errorf("thread %s has changed", th.Name)
+		}
+	}
+	for i, th := range append(list[1].Threads, list[2].Threads...) {
+		from := list[1]
+		if i >= len(list[1].Threads) {
+			from = list[2]
+		}
+		if x, y := saidBy(from, th), saidBy(all, all.Threads[len(list[0].Threads)+i]); len(x) != len(y) {
+			t.Errorf("thread %s has %d events, not %d", th.Name, len(y), len(x))
+		}
+	}
+	home, err := demand.Compile(list[0], demand.Options{}, filepath.Join(dir, "home"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := demand.Compile(all, demand.Options{}, filepath.Join(dir, "both"))
+	if err != nil || both.Threads != home.Threads || both.Processes != home.Processes || both.Events != home.Events || both.Ops <= home.Ops {
+		t.Errorf("%+v, %+v, %v", home, both, err)
+	}
+	if err := issued.Beside(all, list[1:2], filepath.Join(dir, "again.prophet")); err == nil {
+		t.Error("others lie beside others")
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"prophet/cabi"
 	"prophet/runtime/replay"
 	"prophet/runtime/trace"
 )
@@ -151,5 +152,73 @@ func TestLearn(t *testing.T) {
 	}
 	if visited != 3 {
 		t.Errorf("%d programs", visited)
+	}
+}
+
+// The trace of an issue ends in the middle of a thread where nobody knew what it does: who executes it again learns that, and nobody
+// takes the end of what is known for the end of the process.
+func TestLearnCut(t *testing.T) {
+	rec := Cmd{Argv: []string{"sh", "-c", `sqlite3 db 'create table t(a)'; sqlite3 db 'insert into t values(1)'; sqlite3 db 'select count(*) from t'`}}.Recorded(t)
+	list, _ := os.ReadDir(rec.Dir)
+	for _, e := range list {
+		os.RemoveAll(filepath.Join(rec.Dir, e.Name()))
+	}
+	path, _ := issuerTrace(t, rec.Trace)
+	tr, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	cut := filepath.Join(t.TempDir(), "cut.prophet")
+	if err := os.CopyFS(cut, os.DirFS(path)); err != nil {
+		t.Fatal(err)
+	}
+	streams, _ := filepath.Glob(filepath.Join(cut, "stream-*"))
+	for _, f := range streams {
+		os.Remove(f)
+	}
+	w, err := trace.NewWriter(cut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, all := 0, uint64(0)
+	_, err = tr.RewriteParts(w, func(th *trace.Thread) trace.Part {
+		p := trace.Part{Edit: func(*trace.Record) bool { return true }}
+		n := tr.EventsBetween(th, 0, 1<<62)
+		if all += n; strings.HasSuffix(th.Proc.Exe, "sqlite3") {
+			if clients++; clients == 2 {
+				p.Upto = n / 2
+				p.Head = func(h *trace.Header) { h.Flags &^= cabi.ChunkLast }
+			}
+		}
+		return p
+	}, nil)
+	if err := errors.Join(err, w.Close()); err != nil || clients != 3 {
+		t.Fatal(err, clients)
+	}
+	meta := *tr.Meta
+	meta.Issued.Cut = 1
+	if err := trace.WriteMeta(cut, &meta); err != nil {
+		t.Fatal(err)
+	}
+	r, made, out := learnt(t, cut, rec.Dir)
+	if r.Identical || r.Learnt == "" || r.Difference == nil || out != "1\n" {
+		t.Fatalf("%+v: %+v: %q", r, r.Difference, out)
+	}
+	undamaged(t, made)
+	whole, err := trace.Open(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	n := uint64(0)
+	for _, th := range whole.Threads {
+		n += whole.EventsBetween(th, 0, 1<<62)
+	}
+	if n+50 < all {
+		t.Errorf("%d events of %d", n, all)
+	}
+	if again, _, out := learnt(t, made, rec.Dir); !again.Identical || out != "1\n" {
+		t.Errorf("%+v: %+v, %q", again, again.Difference, out)
 	}
 }

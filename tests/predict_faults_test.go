@@ -148,6 +148,46 @@ func TestIssueDeadlock(t *testing.T) {
 	nothingIn(t, dir)
 }
 
+// An issue that takes longer than it may is ended, and it is said who waits for whom; predictions end theirs.
+func TestIssueLimit(t *testing.T) {
+	home := recordedProgram(t, "barrier", "2", "600")
+	for _, x := range []struct {
+		argv []string
+		says []string
+	}{
+		{[]string{built(t, "replayd"), "issue", "--json", "--trace", home, "--scale", "100", "--limit", "3s"},
+			[]string{"came to no end in 3s", "thread p0 waits for the end of thread p0/"}},
+		{[]string{built(t, "prophet"), "predict", home, "--target", "local", "--home-runs", "0", "--force", "--limit", "1ms"}, []string{"issuing on local", "came to no end in 1ms"}},
+	} {
+		dir, begin := t.TempDir(), time.Now()
+		cmd := exec.Command(x.argv[0], x.argv[1:]...)
+		cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+		out, err := cmd.CombinedOutput()
+		for _, s := range x.says {
+			if err == nil || !strings.Contains(string(out), s) || time.Since(begin) > 20*time.Second {
+				t.Errorf("%v after %v, without %q: %s", err, time.Since(begin), s, out)
+			}
+		}
+		nothingIn(t, dir)
+	}
+}
+
+// Where the program comes to no end as it is executed in the order of an issue, the prediction does: it is not proven, and says why.
+func TestPredictNoEnd(t *testing.T) {
+	trace := Cmd{Argv: []string{"sleep", "0.2"}}.Recorded(t).Trace
+	script := filepath.Join(t.TempDir(), "replayd")
+	text := "#!/bin/sh\ncase \"$*\" in *--learn*) exec sleep 100;; esac\nexec " + built(t, "replayd") + " \"$@\"\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(built(t, "prophet"), "predict", trace, "--target", "local", "--json", "--home-runs", "0", "--limit", "3s", "-n", "2", "--what-if", "0")
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "PROPHET_REPLAYD="+script)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `came to no end in 3s`) || !strings.Contains(string(out), `"proven": false`) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // An issue writes nothing outside of its directory and of that for temporary files, nor names anything that the program named.
 func TestIssueWritesNowhere(t *testing.T) {
 	dir, tmp, away := t.TempDir(), t.TempDir(), t.TempDir()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,6 +44,7 @@ type issuedHere struct {
 	Other   uint64        `json:"other_ways"`
 	Unknown uint64        `json:"unknown_ways"`
 	Forced  uint64        `json:"forced_waits"`
+	Outside time.Duration `json:"outside_ns"`
 	CPU     time.Duration `json:"cpu_ns"`
 	Loop    float64       `json:"loop_ns"`
 	Parts   []struct {
@@ -73,6 +75,21 @@ func issueHere(t *testing.T, trace string, args ...string) issuedHere {
 	return r
 }
 
+// compiled is what compiling a trace says.
+func compiled(t *testing.T, path string) *demand.Info {
+	t.Helper()
+	tr, _, _, err := recovery.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	info, err := demand.Compile(tr, demand.Options{}, filepath.Join(t.TempDir(), "program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
 // Whatever the order in which threads come here, an issue gets to its end by itself, and by ways that home went.
 func TestIssue(t *testing.T) {
 	visited := 0
@@ -85,15 +102,7 @@ func TestIssue(t *testing.T) {
 			t.Run(x.name+n, func(t *testing.T) {
 				visited++
 				path := recordedProgram(t, x.name, strings.Fields(n)...)
-				tr, _, _, err := recovery.Open(path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer tr.Close()
-				info, err := demand.Compile(tr, demand.Options{}, filepath.Join(t.TempDir(), "program"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				info := compiled(t, path)
 				if info.Preds > x.learnt || info.Unlearnt > 0 || info.Lone > 0 {
 					t.Errorf("%d wait loops, %d of them not learnt; %d waits of none", info.Preds, info.Unlearnt, info.Lone)
 				}
@@ -144,15 +153,7 @@ func TestIssueLate(t *testing.T) {
 // A process whose first thread ends goes on with the others.
 func TestIssueFirstEnds(t *testing.T) {
 	path := recordedProgram(t, "first")
-	tr, _, _, err := recovery.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	info, err := demand.Compile(tr, demand.Options{}, filepath.Join(t.TempDir(), "program"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := compiled(t, path)
 	if r := issueHere(t, path); r.Ops+uint64(info.Threads) != info.Ops || r.Forced > 0 {
 		t.Errorf("%+v: of %d operations, each thread's end among them", r, info.Ops)
 	}
@@ -165,6 +166,38 @@ func TestIssueInVain(t *testing.T) {
 	// With each wait an arrival of its own, each went another way than home.
 	if waits := r.Wall.Seconds() * 100; r.Forced > 0 || float64(r.Other) > 0.8*waits {
 		t.Errorf("of %.0f waits of 10 ms: %+v", waits, r)
+	}
+}
+
+// Datagrams between processes of the run are sent and waited for: where the server computes for longer its clients wait for longer.
+func TestIssueDatagrams(t *testing.T) {
+	path := recordedProgram(t, "datagram")
+	info := compiled(t, path)
+	if info.CPU < 20*time.Millisecond {
+		t.Fatalf("the server computed for %v", info.CPU)
+	}
+	for _, scale := range []float64{1, 4} {
+		r := issueHere(t, path, "--scale", fmt.Sprint(scale), "--limit", "30s")
+		// What it computed by its own count: what an iteration of the loop takes may be another one on a busy machine.
+		if r.Forced > 0 || r.Outside > info.CPU/20 || r.Wall < r.CPU*8/10 {
+			t.Errorf("%g times the demand of %v: %+v", scale, info.CPU, r)
+		}
+	}
+}
+
+// Who takes what another one took at home goes on as that one, to its end and as who it is waited for there: the thread that made the
+// others may come to the end of one of them, and one of them to its waits for their ends.
+func TestIssueAnother(t *testing.T) {
+	path := recordedProgram(t, "pool")
+	info := compiled(t, path)
+	for _, cpus := range []string{"0", "0,1"} {
+		for range 5 {
+			// Of loops of which only home's order is known some waits may have to be helped; of others each thread gets to its end by itself.
+			r := issueHere(t, path, "--cpus", cpus, "--limit", "20s")
+			if r.Wall > 5*time.Second || r.Forced == 0 && r.Ops*100 < info.Ops*95 {
+				t.Errorf("on %s: %+v, of %d operations", cpus, r, info.Ops)
+			}
+		}
 	}
 }
 
@@ -203,7 +236,8 @@ func TestIssueTime(t *testing.T) {
 	if r := issueHere(t, rec.Trace); r.Wall < 290*time.Millisecond || r.Wall > 2*time.Second {
 		t.Errorf("0.3 s of sleep took %v", r.Wall)
 	}
-	path := recordedProgram(t, "barrier", "2", "600")
+	work := "BEGIN{for(i=0;i<2000000;i++)s+=i}" // long beside what waking a thread takes, which on one processor costs less
+	path := Cmd{Argv: []string{"sh", "-c", "awk '" + work + "' & awk '" + work + "'; wait"}}.Recorded(t).Trace
 	two, one := time.Hour, time.Hour
 	for range 4 {
 		two = min(two, issueHere(t, path).Wall)
@@ -211,7 +245,7 @@ func TestIssueTime(t *testing.T) {
 	}
 	t.Logf("on all processors %v, on one %v", two, one)
 	if one < two {
-		t.Errorf("two threads took %v on all processors and %v on one", two, one)
+		t.Errorf("two processes took %v on all processors and %v on one", two, one)
 	}
 }
 
@@ -335,7 +369,7 @@ func TestIssueDamaged(t *testing.T) {
 		}
 		// The engine by itself, which does not look at the checksum.
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		cmd := exec.CommandContext(ctx, built(t, "replayd"), "issue-engine", program, files, filepath.Join(t.TempDir(), "result"), "1", "0", "0", "0")
+		cmd := exec.CommandContext(ctx, built(t, "replayd"), "issue-engine", program, files, filepath.Join(t.TempDir(), "result"), "1", "0", "0", "0", "0", "0", "0")
 		out, err := cmd.CombinedOutput()
 		cancel()
 		if state := cmd.ProcessState; state.Sys().(syscall.WaitStatus).Signaled() && ctx.Err() == nil {
@@ -428,8 +462,9 @@ func TestIssueFileLocks(t *testing.T) {
 // Locks of two processes that run one program are one in the issue, each with a state of its own, at random addresses as at fixed
 // ones: a process that goes on as the other did takes and lets go its own.
 func TestIssueAlike(t *testing.T) {
-	for _, how := range [][]string{{"sh", "-c"}, {"setarch", "-R", "sh", "-c"}} {
-		rec := Cmd{Argv: append(how, `for i in 1 2; do sqlite3 db$i 'create table t(a); insert into t values(1)'; done`)}.Recorded(t)
+	for _, how := range [][]string{{"sh", "-c", "1 2"}, {"sh", "-c", "1 234567890123456789"}, {"setarch", "-R", "sh", "-c", "1 2"}} {
+		names := how[len(how)-1] // those of two lengths move what is behind them in memory
+		rec := Cmd{Argv: append(slices.Clone(how[:len(how)-1]), `for i in `+names+`; do sqlite3 db$i 'create table t(a); insert into t values(1)'; done`)}.Recorded(t)
 		if rec.Status != "exit status 0" {
 			t.Fatalf("%s; %s", rec.Status, rec.Stderr)
 		}
@@ -504,5 +539,57 @@ func TestPredictProven(t *testing.T) {
 	}
 	if visited != 4 {
 		t.Errorf("%d predictions", visited)
+	}
+}
+
+// The path of clients that lock one database and try again depends on what each of them met before. Contexts that nobody had come to
+// are learnt, and kept in a library: once they are there, the path is proven.
+func TestPredictClients(t *testing.T) {
+	script := `sqlite3 db 'create table t(a)'; for i in 1 2; do sqlite3 db -cmd '.timeout 20000' 'insert into t values(1)' & done; wait`
+	library := filepath.Join(t.TempDir(), "library")
+	predict := func(path string) *report.Prediction {
+		var out, said bytes.Buffer
+		cmd := exec.Command(built(t, "prophet"), "predict", path, "--target", "local", "-n", "1", "--home-runs", "0", "--what-if", "0", "--json", "--rounds", "12", "--library", library)
+		cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+built(t, "replayd"))
+		cmd.Stdout, cmd.Stderr = &out, &said
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %s", err, said.String())
+		}
+		p, err := report.ReadPrediction(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	rec := Cmd{Argv: []string{"setarch", "-R", "sh", "-c", script}}.Recorded(t) // as prophet record does
+	if rec.Status != "exit status 0" {
+		t.Fatalf("%s; %s", rec.Status, rec.Stderr)
+	}
+	learnt := 0
+	for range 3 {
+		p := predict(rec.Trace)
+		if !p.Proven {
+			t.Errorf("not proven in %d rounds", p.Rounds)
+		}
+		learnt += p.Rounds - 1
+	}
+	list, err := filepath.Glob(filepath.Join(library, "*.prophet"))
+	if err != nil || len(list) > learnt { // a round may come to nothing that could be learnt
+		t.Errorf("%d learnt, %d in the library, %v", learnt, len(list), err)
+	}
+	for _, path := range list {
+		if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", st, err)
+		}
+		undamaged(t, path)
+	}
+	// What is of another command has no place there.
+	other := Cmd{Argv: []string{"true"}}.Recorded(t)
+	if err := os.CopyFS(filepath.Join(library, "other.prophet"), os.DirFS(other.Trace)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(built(t, "prophet"), "predict", rec.Trace, "--target", "local", "--library", library).CombinedOutput()
+	if fmt.Sprint(err) != "exit status 2" || !bytes.Contains(out, []byte("no place in this library")) {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -337,10 +337,14 @@ func TestReexecPause(t *testing.T) {
 				t.Errorf("pause: %+v, the machine was late by %v", stop, delay)
 			}
 			st := s.status()
-			before := cpuOf(t, st)
-			time.Sleep(250 * time.Millisecond)
-			if after := cpuOf(t, st); after != before {
-				t.Errorf("%d ticks of CPU in a pause", after-before)
+			ticks := 1
+			for window := 0; window < 3 && ticks != 0; window++ { // on a busy machine one is still on its way to sleep, once
+				before := cpuOf(t, st)
+				time.Sleep(250 * time.Millisecond)
+				ticks = int(cpuOf(t, st) - before)
+			}
+			if ticks != 0 {
+				t.Errorf("%d ticks of CPU in a quarter of a second of a pause", ticks)
 			}
 			after := s.status()
 			for i, th := range after.Threads {

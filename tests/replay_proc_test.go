@@ -1,11 +1,16 @@
 package tests
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"prophet/runtime/replay"
 )
 
 // processes are scripts that make processes, wait for them and send signals. Each is recorded once and re-executed ten
@@ -217,6 +222,99 @@ func TestReexecuteSignals(t *testing.T) {
 				out2, errs2, status2 := run(built(t, "replayd"), "--trace", trace, "--", bin)
 				if !strings.Contains(errs2, "replayd: identical: ") || status2 != status || out2 != out {
 					t.Fatalf("re-execution %d: %s: %s\nit prints %q, the recorded run %q", i, status2, clip(errs2), out2, out)
+				}
+			}
+		})
+	}
+}
+
+// storms are programs that see where between two calls a signal comes: at each of some hundred one thing or another is done. What
+// they count on the way there must be the same, too.
+const storm = `#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static volatile int got; static volatile long done;
+static void handler(int s) { struct timespec t; clock_gettime(CLOCK_REALTIME, &t); got = 1; done = done * 31 + s; }
+int main(void) {
+	static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	struct itimerval t = {{0, 300}, {0, 300}};
+	unsigned long rounds = 0, sum = 0, i = 0, j;
+#ifdef REFUSED
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog p = {4, f};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p)) return 1;
+#endif
+#ifdef ACTION
+	struct sigaction a = {.sa_handler = handler};
+	sigaction(SIGALRM, &a, 0);
+#else
+	signal(SIGALRM, handler);
+#endif
+	setitimer(ITIMER_REAL, &t, 0);
+	while (i < SIGNALS) {
+		struct timespec ts;
+		pthread_mutex_lock(&m);
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		pthread_mutex_unlock(&m);
+		for (j = 0; j < 20; j++) sum += j ^ (unsigned long)got * rounds;
+		rounds++;
+		if (got) { got = 0; i++; getppid(); sum = sum * 31 + rounds; }
+	}
+	t = (struct itimerval){{0, 0}, {0, 0}};
+	setitimer(ITIMER_REAL, &t, 0);
+	printf("%lu rounds %lu %ld\n", rounds, sum, done);
+	return 0;
+}
+`
+
+// Each signal comes where it came: the program asks for something else where one is missed by a round, and prints sums
+// that tell whether one came a turn of a loop before or later.
+func TestReexecuteSignalStorm(t *testing.T) {
+	for _, c := range []struct{ name, define, serial string }{
+		{"plain", "", ""}, {"serial", "", "--serial"}, {"action", "#define ACTION 1\n", ""}, {"action serial", "#define ACTION 1\n", "--serial"},
+		{"no breakpoints", "#define REFUSED 1\n", ""},
+	} {
+		signals := uint32(300)
+		if c.name == "no breakpoints" { // a trap after each instruction takes its time
+			signals = 100
+		}
+		t.Run(c.name, func(t *testing.T) {
+			source, trace := filepath.Join(t.TempDir(), "storm.c"), filepath.Join(t.TempDir(), "run.prophet")
+			if err := os.WriteFile(source, fmt.Appendf(nil, "%s#define SIGNALS %d\n%s", c.define, signals, storm), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			bin := compile(t, source)
+			argv := []string{built(t, "prophet"), "record", "-q", "-o", trace}
+			if c.serial != "" {
+				argv = append(argv, c.serial)
+			}
+			out, err := exec.Command(argv[0], append(argv[1:], "--", bin)...).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				var again, said strings.Builder
+				cmd := exec.Command(built(t, "replayd"), "--json", "--trace", trace, "--", bin)
+				cmd.Stdout, cmd.Stderr = &again, &said
+				if err := cmd.Run(); err != nil || again.String() != string(out) {
+					t.Fatalf("re-execution %d: %v: %s\nit prints %q, the recorded run %q", i, err, clip(said.String()), again.String(), out)
+				}
+				var r replay.Result
+				if err := json.Unmarshal([]byte(said.String()), &r); err != nil || !r.Identical {
+					t.Fatalf("%v: %s", err, clip(said.String()))
+				}
+				if runtime.GOARCH == "amd64" && r.Placed < signals*2/3 {
+					t.Errorf("of %d signals only %d came where they had, %d elsewhere", signals, r.Placed, r.Signals)
 				}
 			}
 		})

@@ -120,6 +120,34 @@ func TestRedisAlone(t *testing.T) {
 	}
 }
 
+// TestNginxFiles re-executes nginx with its workers under wrk, where the kernel moves files to clients: without those it failed
+// as soon as a socket that stands for one was full or closed.
+func TestNginxFiles(t *testing.T) {
+	need(t, "/usr/sbin/nginx", "wrk")
+	trace, argv := server(t, nil, func(dir, port string) []string {
+		as := ""
+		if os.Getuid() == 0 {
+			as = "user root; " // else its workers cannot look into our directory
+		}
+		conf := as + fmt.Sprintf(`daemon off; worker_processes 2; pid %[1]s/pid; error_log stderr warn; events { worker_connections 64; }
+http { access_log %[1]s/access; sendfile on; client_body_temp_path %[1]s/1; proxy_temp_path %[1]s/2; fastcgi_temp_path %[1]s/3; uwsgi_temp_path %[1]s/4; scgi_temp_path %[1]s/5;
+server { listen 127.0.0.1:%[2]s; root %[1]s; } }`, dir, port)
+		for name, text := range map[string]string{"conf": conf, "page": strings.Repeat("a page ", 3000)} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return []string{"/usr/sbin/nginx", "-e", "stderr", "-c", filepath.Join(dir, "conf")}
+	}, func(addr string) error {
+		out, err := exec.Command("wrk", "-t1", "-c8", "-d1s", "http://"+addr+"/page").CombinedOutput()
+		if err == nil && (!strings.Contains(string(out), " requests in ") || strings.Contains(string(out), "Non-2xx")) {
+			err = fmt.Errorf("wrk: %s", clip(string(out)))
+		}
+		return err
+	}, func(_ string, p *os.Process) error { return p.Signal(syscall.SIGTERM) })
+	alone(t, 3, trace, "", argv...)
+}
+
 // TestMemcachedAlone re-executes memcached, whose threads share counters without a lock: recorded under --serial.
 func TestMemcachedAlone(t *testing.T) {
 	client := func(addr string, seed uint64) error {

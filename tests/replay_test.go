@@ -90,6 +90,23 @@ func TestReplayTorture(t *testing.T) {
 	}
 }
 
+// What threads of timers do comes where it came, though no lock says so, and no timer runs: in the order in which they began and
+// were over, as far as whoever set the timer could know.
+func TestReplayFired(t *testing.T) {
+	t.Parallel()
+	bin := compile(t, filepath.Join(top, "tests", "replay", "fired.c"))
+	for _, options := range []string{"", "serial"} {
+		t.Run(options, func(t *testing.T) {
+			cmd := Cmd{Argv: []string{bin}, Options: options}
+			rec := cmd.Recorded(t)
+			if !strings.Contains(rec.Stdout, "timer 2, tick ") || !strings.Contains(rec.Stdout, "timer 7, tick ") || !strings.Contains(rec.Stdout, "timer 5, tick ") {
+				t.Fatalf("%s: %q %s", rec.Status, rec.Stdout, clip(rec.Stderr))
+			}
+			again(t, cmd, rec, 5)
+		})
+	}
+}
+
 // Ten thousand threads are executed again, some hundreds of them alive at once, or all: in time that grows with their number
 // and not with its square, as it did when each place of a lock woke all that waited for one.
 func TestReplayCrowd(t *testing.T) {

@@ -501,3 +501,16 @@ func TestTruthNamesSpinning(t *testing.T) {
 		t.Errorf("what computes was stopped: exit status %d: %s", status, says)
 	}
 }
+
+// Who came first to a name is not recorded, as sleeps are over at once: the report says so, and not that an input changed.
+func TestTruthNamesNames(t *testing.T) {
+	bin := compile(t, filepath.Join(top, "tests", "replay", "named.c"))
+	for _, options := range []string{"", "serial"} {
+		rec := Cmd{Argv: []string{bin}, Options: options}.Recorded(t)
+		out, err := exec.Command(built(t, "replayd"), "--trace", rec.Trace).CombinedOutput()
+		same := err == nil && strings.Contains(string(out), "replayd: identical: ")
+		if !same && (options == "serial" || !strings.Contains(string(out), "cause     a name that the run changes: ") || strings.Contains(string(out), "input file changed")) {
+			t.Errorf("%q: %v: %s", options, err, out)
+		}
+	}
+}

@@ -115,6 +115,39 @@ func TestSerialTurns(t *testing.T) {
 	}
 }
 
+// Of two signals that come at once as an event ends, none is lost, and neither stays blocked.
+func TestSerialSignals(t *testing.T) {
+	t.Parallel()
+	r := Cmd{Argv: []string{prog(t, "volley"), "3000"}, Options: "serial", Timeout: time.Minute}.Recorded(t)
+	if r.Stdout != "3000 rounds\n" || r.Status != "exit status 0" {
+		t.Errorf("status %s, %q", r.Status, r.Stdout)
+	}
+	sound(t, r.Trace)
+}
+
+// The signal that asks a spinning thread to wait is the program's own, too: it ends a process that does not handle it.
+func TestSerialSignalOfItsOwn(t *testing.T) {
+	t.Parallel()
+	c := Cmd{Argv: []string{"bash", "-c", "exec 2>/dev/null; sh -c 'kill -64 $$'; echo $?; trap 'echo trapped' 64; kill -64 $$; echo on"}, Options: "serial"}
+	bare, r := Same(t, c)
+	if !strings.HasPrefix(bare.Stdout, "192\ntrapped\non\n") {
+		t.Errorf("without: %q", bare.Stdout)
+	}
+	sound(t, r.Trace)
+}
+
+// A cancelled wait for a condition locks its mutex again before anything of the program's runs. Whoever holds that goes on
+// meanwhile: the unwinder's own call of pthread_once had left the token with the thread, which stood until it was pre-empted.
+func TestSerialRelock(t *testing.T) {
+	t.Parallel()
+	c := Cmd{Argv: []string{prog(t, "relock")}, Options: "serial"}
+	_, r := Same(t, c)
+	if f := sound(t, r.Trace); f.Preempted > 2 { // of 58 before
+		t.Errorf("%d pre-emptions", f.Preempted)
+	}
+	compare(t, "standard output of the re-execution", r.Stdout, c.Reexecuted(t, r).Stdout)
+}
+
 // A thread that spins on a flag is pre-empted after a while, and the trace says so; programs whose data nobody guards run
 // as they would on one CPU.
 func TestSerialBugs(t *testing.T) {

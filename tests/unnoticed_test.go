@@ -36,7 +36,7 @@ func TestUnnoticedFileLimits(t *testing.T) {
 	}
 }
 
-// Address space as small as 500 MB, few processes, small stacks, locked memory, ids changed to and fro.
+// Address space as small as 500 MB, data as small as 1 MiB, few processes, small stacks, locked memory, ids changed to and fro.
 func TestUnnoticedLimits(t *testing.T) {
 	t.Parallel()
 	needRoot(t, "seteuid")
@@ -45,6 +45,7 @@ func TestUnnoticedLimits(t *testing.T) {
 		"ulimit -v 500000; echo 'a\nb' | sort | cat",
 		"ulimit -s 128; " + prog(t, "state"),
 		"ulimit -l 64; echo locked",
+		"ulimit -d 1024; ls -d /; echo b a | tr ' ' '\n' | sort; sed -n 1p /etc/passwd; env -i /bin/true; echo $?",
 		prog(t, "ids"),
 	} {
 		t.Run("", func(t *testing.T) {
@@ -52,6 +53,31 @@ func TestUnnoticedLimits(t *testing.T) {
 			sound(t, r.Trace)
 		})
 	}
+}
+
+// An exec of a file that is not there, of which shells make one for each directory of PATH, ends nothing: neither is the ring
+// flushed nor said that the program is over.
+func TestUnnoticedAbsent(t *testing.T) {
+	t.Parallel()
+	c := Cmd{Argv: []string{prog(t, "absent")}}
+	_, r := Same(t, c)
+	f := sound(t, r.Trace)
+	if f.Calls["execve"] != 1001 { // those that failed are written again, with their error
+		t.Errorf("%d events of execve", f.Calls["execve"])
+	}
+	if n := strings.Count(prophet(t, "dump", r.Trace), "exit how=exec"); n != 1 {
+		t.Errorf("%d ends by exec are in the trace, not one", n)
+	}
+	c.Reexecuted(t, r)
+}
+
+// valgrind finds no fault with us. It tells people of system calls that look like mistakes, of which how we asked whether memory
+// may be read was one.
+func TestUnnoticedValgrind(t *testing.T) {
+	t.Parallel()
+	need(t, "valgrind")
+	_, r := Same(t, Cmd{Argv: []string{"valgrind", "-q", "--error-exitcode=9", "ls", "-d", "/"}, Timeout: time.Minute})
+	sound(t, r.Trace)
 }
 
 // A set-uid program ignores the library's variables: it runs as without and records nothing.
@@ -122,6 +148,16 @@ func TestUnnoticedThreads(t *testing.T) {
 		_, r := Same(t, Cmd{Argv: []string{prog(t, name)}})
 		sound(t, r.Trace)
 	}
+}
+
+// Reads and writes that wait for nobody are asked of the kernel without the C library, where there are threads, too; who waits
+// can be cancelled as ever.
+func TestUnnoticedHurry(t *testing.T) {
+	t.Parallel()
+	c := Cmd{Argv: []string{prog(t, "hurry")}}
+	_, r := Same(t, c)
+	sound(t, r.Trace)
+	compare(t, "standard output of the re-execution", r.Stdout, c.Reexecuted(t, r).Stdout)
 }
 
 // Stacks that lead nowhere: what is read of them is never more than is there.

@@ -37,10 +37,12 @@ var makers = map[string]func(path string) error{
 
 const transactionsAll = 48
 
-// transactions are those of one of so many clients.
+// transactions are those of one of so many clients. Each works for some milliseconds, with the database locked: starting
+// the clients is not to be most of the run.
 func transactions(clients int) func(string) error {
+	const one = "insert into t(b) select randomblob(300+length(replace(hex(zeroblob(400000)),'00','1'))%2);\n"
 	return func(p string) error {
-		return os.WriteFile(p, bytes.Repeat([]byte("insert into t(b) values(randomblob(300));\n"), transactionsAll/clients), 0o644)
+		return os.WriteFile(p, bytes.Repeat([]byte(one), transactionsAll/clients), 0o644)
 	}
 }
 

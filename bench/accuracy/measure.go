@@ -46,7 +46,7 @@ type known struct {
 type forecast struct {
 	Rounds  int          `json:"rounds"`
 	Proven  bool         `json:"proven"`
-	Share   float64      `json:"proven_share"`
+	Share   float64      `json:"unproven_share"`
 	Strict  *strictly    `json:"strict"`
 	Home    float64      `json:"home_seconds"`
 	Unknown uint64       `json:"unknown_ways"`
@@ -242,7 +242,7 @@ func (m *measurer) pair(ctx context.Context, w *workload, name string) (*pair, e
 	}
 	p.Home, p.Refused, p.Tried = k.home, k.refused, k.tried
 	p.Strict = f.Strict
-	p.Rounds, p.Proven, p.Share, p.Unknown, p.Forced = f.Rounds, f.Proven, f.Share, f.Unknown, f.Forced
+	p.Rounds, p.Proven, p.Share, p.Unknown, p.Forced = f.Rounds, f.Proven, 1-f.Share, f.Unknown, f.Forced
 	os.Setenv("PROPHET_REPLAYD", filepath.Join(m.build, "replayd"))
 	on, err := target.Open(ctx, at.spec)
 	if err != nil {

@@ -79,8 +79,8 @@ func programs() []*workload {
 	add(&workload{name: "sort", needs: []string{"sort"}, inputs: []string{"lines"}, argv: []string{"sort", "--parallel=2", "-S", "32M", "-o", "out", "lines"}, targets: cores, threads: true})
 	add(&workload{name: "contend", source: "bench/progs/contend.c", argv: []string{"./program", "4", "6000"}, targets: cores, threads: true})
 	disks := []string{home, disk1, disk5, disk9}
-	add(&workload{name: "disk-random", source: "bench/progs/disk.c", inputs: []string{"data"}, argv: []string{"./program", "random", "1000"}, targets: disks})
-	add(&workload{name: "disk-order", source: "bench/progs/disk.c", inputs: []string{"data"}, argv: []string{"./program", "order", "128"}, targets: disks, short: true})
+	add(&workload{name: "disk-random", source: "bench/progs/disk.c", inputs: []string{"data"}, argv: []string{"./program", "random", "3000"}, targets: disks})
+	add(&workload{name: "disk-order", source: "bench/progs/disk.c", inputs: []string{"data"}, argv: []string{"./program", "order", "1024"}, targets: disks, short: true})
 	add(&workload{name: "python3", needs: []string{"python3", "gzip"}, inputs: []string{"py", "small"}, argv: []string{"python3", "py"}, targets: cores, threads: true})
 	add(&workload{name: "client", source: "bench/progs/link.c", argv: []string{"./program", "150"}, targets: []string{home, cpus1, link}, threads: true})
 	return list

@@ -1,4 +1,4 @@
-// Reads and writes a file, at places by chance or from its beginning to its end, with a sync now and then.
+// Reads and writes a file, at places by chance or from its beginning to its end and again, with a sync now and then.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,6 +39,8 @@ static int in_order(int fd, int times)
 	int to = open("copy", O_RDWR | O_CREAT | O_TRUNC, 0600);
 	for (int i = 0; i < times; i++) {
 		ssize_t n = read(fd, page, sizeof page);
+		if (n == 0 && lseek(fd, 0, SEEK_SET) == 0)
+			n = read(fd, page, sizeof page);
 		if (n <= 0 || write(to, page, (size_t)n) != n)
 			return 1;
 		burn(40000);

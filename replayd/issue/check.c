@@ -96,6 +96,11 @@ static const char *check_op(const struct progop *op)
 		if (op->obj >= h->listeners)
 			return "an unknown listener";
 		break;
+	case PROPHET_OpGiveGram:
+	case PROPHET_OpTakeGram:
+		if (op->obj >= h->grams || op->a < 0 || op->a > 65535)
+			return "an unknown port, or too long a datagram";
+		break;
 	case PROPHET_OpConnect:
 		if ((u64)op->a >= h->listeners)
 			return "an unknown listener";
@@ -159,7 +164,7 @@ const char *check_program(struct run *r, u64 size)
 	    !(r->ops = table(size, h->opsat, h->ops, sizeof *r->ops)) || !(r->jumps = table(size, h->jumpsat, h->jumps, sizeof *r->jumps)) ||
 	    !(r->rows = table(size, h->rowsat, h->rows, sizeof *r->rows)))
 		return "a table lies outside of it";
-	if (!h->procs || !h->threads || h->listeners > 1024 || r->procs[0].main >= h->threads)
+	if (!h->procs || !h->threads || h->listeners > 1024 || h->grams > 1024 || r->procs[0].main >= h->threads)
 		return "it has nothing to run";
 	for (u32 i = 0; i < h->threads; i++) {
 		const struct progthread *t = &r->threads[i];
@@ -180,9 +185,12 @@ const char *check_program(struct run *r, u64 size)
 	for (u32 i = 0; i < h->bodies; i++)
 		if (r->bodies[i].first > h->ops || r->bodies[i].count > h->ops - r->bodies[i].first)
 			return "a section outside of its table";
-	for (u64 i = 0; i < h->jumps; i++)
-		if (r->jumps[i].at >= h->ops || r->jumps[i].site > h->sites)
+	for (u64 i = 0; i < h->jumps; i++) {
+		const struct progjump *j = &r->jumps[i];
+		if (j->site > h->sites || j->thread >= h->threads || j->at <= r->threads[j->thread].first ||
+		    j->at - r->threads[j->thread].first >= r->threads[j->thread].count)
 			return "a way on outside of its table";
+	}
 	for (u64 i = 0; i < h->ops; i++) {
 		const struct progop *op = &r->ops[i];
 		const char *bad = check_op(op);

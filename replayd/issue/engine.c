@@ -20,8 +20,8 @@
 
 struct run run;
 
-enum { HELD_NS = 10000000, REFILL_NS = 250000000 };
-enum { LOOK_NS = 10000000, STILL_LOOKS = 300, RELAX_MAX = 100000, LAST_LOOKS = 30 };
+enum { HELD_NS = 10000000, REFILL_NS = 250000000, GRAM_ROOM = 16 << 20 };
+enum { LOOK_NS = 10000000, STILL_LOOKS = 300, SURE_LOOKS = 10, RELAX_MAX = 100000, LAST_LOOKS = 30 };
 
 u64 now_ns(void)
 {
@@ -97,10 +97,12 @@ static bool share(bool logs)
 	run.keys = shared(h->keys);
 	run.items = shared(h->rows * sizeof *run.items);
 	run.pids = shared((u64)h->procs * sizeof *run.pids);
+	run.versions = shared(VERSIONS * sizeof *run.versions);
 	run.burns = shared((u64)h->threads * sizeof *run.burns);
 	run.log = calloc(h->threads, sizeof *run.log);
 	run.room = calloc(h->threads, sizeof *run.room);
-	if (!run.shared || !run.object || !run.common || !run.pred || !run.state || !run.pids || !run.keys || !run.items || !run.burns || !run.log || !run.room)
+	if (!run.shared || !run.object || !run.common || !run.pred || !run.state || !run.pids || !run.versions || !run.keys || !run.items || !run.burns ||
+	    !run.log || !run.room)
 		return false;
 	for (u32 i = 0; logs && i < h->threads; i++) {
 		run.room[i] = run.threads[i].count * 2 + 1024;
@@ -127,6 +129,27 @@ static bool listen_all(void)
 	return true;
 }
 
+/* gram_all makes the ports that datagrams are sent to. They are large: the kernel drops what nobody takes in time, which at home came. */
+static bool gram_all(void)
+{
+	u32 n = run.head->grams;
+	run.grams = calloc(n + 1, sizeof *run.grams);
+	run.gram_at = calloc(n + 1, sizeof *run.gram_at);
+	for (u32 i = 0; i < n; i++) {
+		struct sockaddr_in *a = &run.gram_at[i];
+		socklen_t len = sizeof *a;
+		*a = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), room = GRAM_ROOM;
+		if (fd < 0 || bind(fd, (struct sockaddr *)a, sizeof *a) || getsockname(fd, (struct sockaddr *)a, &len))
+			return false;
+		if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room))
+			setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_usec = LOOK_NS / 100}, sizeof(struct timeval));
+		run.grams[i] = fd;
+	}
+	return true;
+}
+
 /* waiting tells whether who is in such an operation waits for another thread of the run. */
 static bool waiting(u32 code)
 {
@@ -143,6 +166,7 @@ static bool waiting(u32 code)
 	case PROPHET_OpTake:
 	case PROPHET_OpGive:
 	case PROPHET_OpAccept:
+	case PROPHET_OpTakeGram:
 	case PROPHET_OpFlock:
 	case PROPHET_OpFcntlLock:
 	case PROPHET_OpTurn:
@@ -160,11 +184,41 @@ static u64 progress(bool *stuck)
 	for (u32 i = 0; i < run.head->threads; i++) {
 		struct state *s = &run.state[i];
 		sum += atomic_load_explicit(&s->done, memory_order_relaxed) - atomic_load_explicit(&s->idle, memory_order_relaxed) + 1;
-		if (atomic_load_explicit(&s->begun, memory_order_relaxed) && !atomic_load_explicit(&s->over, memory_order_relaxed) &&
-		    !waiting(atomic_load_explicit(&s->code, memory_order_relaxed)))
+		if (atomic_load_explicit(&s->runs, memory_order_relaxed) && !waiting(atomic_load_explicit(&s->code, memory_order_relaxed)))
 			*stuck = false;
 	}
 	return sum;
+}
+
+/* asleep tells whether the kernel says that a thread waits, or that there is none any more. */
+static bool asleep(u32 tid)
+{
+	char name[32], text[128], *end;
+	snprintf(name, sizeof name, "/proc/%u/stat", tid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT;
+	ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (n <= 0)
+		return n < 0 && errno == ESRCH;
+	text[n] = 0;
+	return (end = strrchr(text, ')')) && end[1] && strchr("SZX", end[2]);
+}
+
+/* dead tells whether it is certain that nothing moves: all wait for one another, without a limit of time, and nobody has been woken and
+   has no processor yet, as may be where a machine is busy. Where the kernel does not say so time has to. */
+static bool dead(void)
+{
+	if (access("/proc/self/stat", R_OK))
+		return false;
+	for (u32 i = 0; i < run.head->threads; i++) {
+		struct state *s = &run.state[i];
+		const struct progop *op = &run.ops[atomic_load(&s->at)];
+		if (atomic_load(&s->runs) && ((op->code == PROPHET_OpWait && op->b > 0) || !asleep(atomic_load(&s->tid))))
+			return false;
+	}
+	return true;
 }
 
 static volatile sig_atomic_t ended;
@@ -206,15 +260,16 @@ static bool settled(u32 *looks)
 	bool moving = false;
 	for (u32 i = 0; i < run.head->threads; i++) {
 		struct state *s = &run.state[i];
-		moving |= atomic_load(&s->begun) && !atomic_load(&s->over) && !waiting(atomic_load(&s->code));
+		moving |= atomic_load(&s->runs) && !waiting(atomic_load(&s->code));
 	}
 	return ++*looks > (moving ? LAST_LOOKS : LAST_LOOKS / 10);
 }
 
-/* watch waits until all processes have ended; what can move no more is helped, and then ended. */
-static u32 watch(void)
+/* watch waits until all processes have ended; what can move no more is helped, and then ended. So is what takes longer than most_ns,
+   where that is not 0. */
+static u32 watch(u64 most_ns)
 {
-	u64 last = 0;
+	u64 last = 0, began = now_ns();
 	u32 still = 0, relaxed = 0, looks = 0;
 	for (;;) {
 		pid_t pid = waitpid(-1, NULL, WNOHANG);
@@ -238,10 +293,18 @@ static u32 watch(void)
 			nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
 			continue;
 		}
+		if (most_ns && now_ns() - began > most_ns) {
+			sync_blame();
+			nanosleep(&(struct timespec){0, 10 * LOOK_NS}, NULL);
+			kill_all();
+			return PROPHET_ResultLate;
+		}
 		bool stuck;
 		u64 sum = progress(&stuck);
 		still = sum == last && stuck ? still + 1 : 0;
 		last = sum;
+		if (still >= SURE_LOOKS && still < STILL_LOOKS && dead())
+			still = STILL_LOOKS;
 		if (still >= STILL_LOOKS && run.strict) {
 			leave(STUCK);
 			continue;
@@ -301,6 +364,8 @@ static void lift(void)
 	}
 }
 
+static bool held; /* something took the processor away while the loop was measured: a quota nobody knows of, maybe */
+
 static u64 cpu_ns(void)
 {
 	struct timespec t;
@@ -320,35 +385,31 @@ void run_ends(void)
 	run.shared->cpu = cpu;
 }
 
-/* measure_loop calibrates the loop. iter_ns: what an iteration is taken to take, whatever it does now; 0: that. Where measuring was
-   held up, by a quota, the run begins when it has all of its quota again, as a program would. */
+/* measure_loop calibrates the loop. iter_ns: what an iteration is taken to take, whatever it does now; 0: that. */
 static int measure_loop(u64 bytes, double lines, double iter_ns)
 {
 	u64 wall = now_ns(), cpu = cpu_ns();
 	int err = burn_calibrate(&run.burn, bytes, lines);
 	if (!err && iter_ns > 0)
 		burn_assume(&run.burn, iter_ns);
-	wall = now_ns() - wall;
-	cpu = cpu_ns() - cpu;
-	if (wall > cpu + HELD_NS)
-		nanosleep(&(struct timespec){0, REFILL_NS}, NULL);
+	held = now_ns() - wall > cpu_ns() - cpu + HELD_NS;
 	return err;
 }
 
 /*
- * issue_main: PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOOP LOGS. Directory is an empty one; result a file to be written. Scale: CPU
+ * issue_main: PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOOP LOGS MOST QUOTA. Directory is an empty one; result a file to be written. Scale: CPU
  * demand here for one of the program's; bytes and lines: what of memory the loop walks (burn.h); loop: ns that an iteration of it is
- * taken to take, 0: what it takes here; logs 0: none. After that the processors to run on; none: all that there are.
+ * taken to take, 0: what it takes here; logs 0: none; most: ns that it may take, 0: any time; quota 1: CPU time is limited here. After that the processors to run on; none: all that there are.
  */
 int issue_main(int argc, char **argv)
 {
-	if (argc < 9)
-		return complain("usage", "PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOOP LOGS [CPU...]");
+	if (argc < 11)
+		return complain("usage", "PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOOP LOGS MOST QUOTA [CPU...]");
 	cpu_set_t cpus;
 	CPU_ZERO(&cpus);
-	for (int i = 9; i < argc; i++)
+	for (int i = 11; i < argc; i++)
 		CPU_SET((size_t)strtoul(argv[i], NULL, 10), &cpus);
-	if (argc > 9 && sched_setaffinity(0, sizeof cpus, &cpus))
+	if (argc > 11 && sched_setaffinity(0, sizeof cpus, &cpus))
 		return complain("the processors", strerror(errno));
 	const char *bad = map_program(argv[1]);
 	if (bad)
@@ -365,7 +426,7 @@ int issue_main(int argc, char **argv)
 	if (err)
 		return complain("measuring the loop", strerror(err));
 	bool logs = argv[8][0] == '1';
-	if (!share(logs) || !sync_begin() || !listen_all())
+	if (!share(logs) || !sync_begin() || !listen_all() || !gram_all())
 		return complain("what processes share", strerror(errno ? errno : ENOMEM));
 	measure_costs(logs);
 	lift();
@@ -378,6 +439,9 @@ int issue_main(int argc, char **argv)
 	memory_begin();
 	struct progresult r = {.magic = PROPHET_ResultMagic, .version = PROPHET_ProgVersion, .threads = run.head->threads};
 	if (io_prepare()) {
+		/* What was measured and prepared took of the quota; a program begins with all of it. */
+		if (held || argv[10][0] == '1')
+			nanosleep(&(struct timespec){0, REFILL_NS}, NULL);
 		u64 t0 = ticks(), n0 = now_ns();
 		run.shared->begin = t0;
 		pid_t pid = fork();
@@ -393,7 +457,7 @@ int issue_main(int argc, char **argv)
 		if (pid < 0)
 			fail(errno);
 		else
-			r.status = watch();
+			r.status = watch(strtoull(argv[9], NULL, 10));
 		u64 t1 = ticks(), n1 = now_ns();
 		r.begin = run.shared->begin;
 		r.end = atomic_load(&run.shared->end);

@@ -4,13 +4,15 @@
  * Who calls: a constructor of replayd, before Go starts there (start.c), so that nothing of Go's is among the issued.
  * Files:  engine  the run as a whole: what is shared, prepared and watched;  thread  one thread's operations, one after the
  *         other;  costs  what the engine itself needs;  ways  which way a thread goes on;  sync, io  operations, by what they act
- *         on;  order  home's order, kept or checked, and home's times;  check  that a program is sound.
+ *         on;  seen  what processes have seen of files;  order  home's order, kept or checked, and home's times;  check  that a
+ *         program is sound.
  * Rules:  every index of a program is checked before anything of it runs (check.c); nothing outside of the prepared directory
  *         is written; what all processes share lies in one mapping made before the first fork; a thread writes only its own log.
  */
 #ifndef PROPHET_ISSUE_ENGINE_H
 #define PROPHET_ISSUE_ENGINE_H
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -26,7 +28,7 @@ typedef int64_t i64;
 typedef uint32_t u32;
 typedef uint16_t u16;
 
-enum { FDS = 16384, STUCK = ~0u };
+enum { FDS = 16384, STUCK = ~0u, VERSIONS = 1 << 16 };
 
 /* What a thread writes often lies in lines of its own, or threads beside it would wait for them. */
 #define LINE _Alignas(64)
@@ -64,8 +66,8 @@ struct pred {
 struct state {
 	LINE _Atomic u64 done; /* operations */
 	_Atomic u32 code; /* of the one it is in */
-	_Atomic u32 begun;
-	_Atomic u32 over; /* a futex: 1 when it has ended */
+	_Atomic u32 runs; /* it has begun, and not come to an end, whose ever that was at home */
+	_Atomic u32 over; /* a futex: 1 when somebody has come to the end that it had at home */
 	_Atomic u64 at; /* that operation */
 	_Atomic u64 idle; /* those of done that only led from a wait whose time was over to the same one again */
 	_Atomic u32 tid;
@@ -109,9 +111,12 @@ struct run {
 	unsigned char *keys; /* what has been released, of all predicates with keys */
 	u32 *items; /* of queues: which release of home's each one was, plus 1; beside rows */
 	_Atomic int *pids; /* of processes */
+	_Atomic u32 *versions; /* of parts of files (seen.c) */
 	struct proglog **log; /* of threads */
 	u64 *room; /* of each log */
 	int *listeners;
+	int *grams; /* sockets of datagrams, */
+	struct sockaddr_in *gram_at; /* and their addresses */
 	u16 *ports;
 
 	struct burn burn;
@@ -131,22 +136,57 @@ static inline struct object *object_of(u32 n)
 	return p->flags & PROPHET_ObjectShared ? &run.common[n] : &run.object[n];
 }
 
+enum { PAST = 1024, PAST_RESULT = 48 };
+
+/* The locks that a process has of files, or of parts of them. */
+struct file_locks {
+	struct file_lock {
+		u32 fd;
+		i64 start, length, kind;
+	} list[PROPHET_HeldFiles];
+	u32 n;
+	u64 sum; /* held_file of each, added */
+};
+
+/* Tries that failed in a row, as runtime/demand counts them (write.go). */
+struct tries {
+	u32 n; /* with a sleep behind them */
+	u32 since; /* operations since the last sleep */
+	u32 site; /* of the last one that failed, */
+	bool failed; /* which was since the last sleep, */
+	bool got; /* which did not fail since, */
+	bool worked; /* and others may depend on what was done since that */
+};
+
 /* One thread that issues. */
 struct self {
 	u32 n;
 	u32 proc;
+	u32 as; /* whose way of home's it is on: who takes from a queue what another one took there goes on as that one (sync.c) */
 	const struct progop *op; /* the one that is being issued */
 	struct state *state;
 	struct proglog *log;
 	u64 logged, room;
 	u64 ready; /* address up to which the log has its memory */
 	struct burn_thread *burn;
-	u64 hash; /* of its last choices, as runtime/demand's Trail */
+	u64 pasts; /* operations that it has done, of those that tell contexts apart: the last ones stand in past */
+	u64 past[PAST]; /* which one, and above PAST_RESULT what came of it, without its sign */
 	u64 back; /* index to come back to after a body, ~0: in none */
 	u64 stop; /* index at which a body ends */
 	const struct progop *home; /* the choice of its own that it left its way at; NULL: it is on its way */
+	u64 held; /* the locks that it has: held_lock of each, added, */
+	u64 held_then; /* and had when it left its way */
+	struct file_locks files, files_then; /* the same, of files */
+	struct tries tries;
+	u32 again; /* tries that it makes of itself, as nobody failed so at home */
+	u32 away; /* ways that it has tried since */
+	u64 left; /* of pasts: what it has done since; from the first of that on others may depend on, */
+	bool worked; /* once there is some */
 	u64 seq; /* place that the operation took */
 	i64 result;
+	u64 join; /* what home did after the end that it has heard of last, 0: of none, */
+	u64 join_as; /* and after the end of the one that it was here, */
+	u32 joins; /* whom it has joined so often since */
 	u64 next; /* where to go on, when the operation says so; ~0: behind it */
 	i64 thought; /* ns that it still has to think; negative: has thought too long */
 	bool guessed; /* the operation ended as nothing else moved */
@@ -186,7 +226,15 @@ void end_main(void);
 void run_ops(struct self *s, u64 at); /* the operations from `at` to an end */
 void measure_costs(bool logs);
 void unknown_way(struct self *s); /* what follows the operation is a guess */
-u64 way_on(struct self *s, u64 at); /* the index to go on at after op `at` had another result than home */
+u64 way_on(struct self *s, u64 at); /* the index to go on at after op `at`, whose result decides that */
+u64 sleep_as(const struct self *s, u64 at); /* the sleep that stands for that at `at`: how long one waits says how often one has tried */
+void remember(struct self *s, u64 at); /* op `at` is part of what the thread has done */
+u32 end_on(u64 at); /* the thread of the recorded run that ends where its operations from `at` on do */
+
+/* seen.c */
+void seen_wrote(u32 file, i64 at, i64 bytes);
+i64 seen_read(u32 file, i64 at, i64 bytes);
+void seen_forget(void);
 
 /* io.c */
 void io_begin(void);
@@ -199,6 +247,7 @@ int io_file_name(u32 n, char *name);
 bool sync_begin(void);
 void sync_issue(struct self *s, const struct progop *op);
 void sync_relax(void);
+void sync_blame(void);
 void sync_init(struct object *o, const struct progobject *p);
 
 /* order.c */

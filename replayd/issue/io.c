@@ -22,6 +22,7 @@ static struct {
 	int fd;
 	unsigned char kind;
 	unsigned char cloexec;
+	u32 file; /* plus 1; 0: none */
 } fds[FDS];
 
 static char *buffer; /* of every thread, as nobody looks at what is in it */
@@ -38,6 +39,7 @@ static void set(i64 fd, int to, unsigned char kind, bool cloexec)
 	fds[fd].fd = to;
 	fds[fd].kind = kind;
 	fds[fd].cloexec = cloexec;
+	fds[fd].file = 0;
 }
 
 static int of(u32 fd, unsigned char *kind)
@@ -167,7 +169,10 @@ static i64 open_file(const struct progop *op)
 	}
 	if (fd < 0)
 		return -errno;
-	set(op->want < 0 ? -1 : (i64)op->obj, fd, PLAIN, op->a & 02000000);
+	i64 as = op->want < 0 ? -1 : (i64)op->obj;
+	set(as, fd, PLAIN, op->a & 02000000);
+	if (as >= 0 && as < FDS)
+		fds[as].file = (u32)op->b + 1;
 	return 0;
 }
 
@@ -259,11 +264,38 @@ static i64 file_lock(int fd, const struct progop *op)
 {
 	struct flock l = {.l_type = (short)(op->a & 0xff), .l_whence = (short)op[1].b, .l_start = op->b, .l_len = op[1].a};
 	i64 cmd = op->a >> 8;
+	if (op->flags & PROPHET_OpState) /* who has it is asked for */
+		return fcntl(fd, cmd == 5 ? F_GETLK : F_OFD_GETLK, &l) ? -errno : l.l_type == F_UNLCK ? 0 : -PROPHET_ResultHeld;
 	int c = cmd == 6 ? F_SETLK : cmd == 7 ? F_SETLKW : cmd == 37 ? F_OFD_SETLK : F_OFD_SETLKW;
 	while (fcntl(fd, c, &l))
 		if (errno != EINTR)
 			return -(errno == EACCES ? EAGAIN : errno);
 	return 0;
+}
+
+/* A datagram is sent by whatever socket: whose it is nobody asks. One that has no room any more is dropped there as here. */
+static i64 give_gram(const struct progop *op)
+{
+	ssize_t r = sendto(run.grams[op->obj], buffer, (size_t)op->a, 0, (const struct sockaddr *)&run.gram_at[op->obj], sizeof *run.gram_at);
+	return r < 0 ? -errno : op->want;
+}
+
+/* take_gram waits for the next one; its socket looks up now and then. */
+static i64 take_gram(struct self *s, const struct progop *op)
+{
+	u32 relax = atomic_load_explicit(&run.shared->relax, memory_order_relaxed);
+	while (recv(run.grams[op->obj], buffer, BUFFER, MSG_TRUNC) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (atomic_load_explicit(&run.shared->stop, memory_order_relaxed))
+			break;
+		if (atomic_load_explicit(&run.shared->relax, memory_order_relaxed) != relax) {
+			s->state->forced++;
+			s->guessed = true;
+			break;
+		}
+	}
+	return op->want;
 }
 
 static i64 connect_to(const struct progop *op)
@@ -322,6 +354,8 @@ static i64 at_name(const struct progop *op)
 	switch (op->code) {
 	case PROPHET_OpStat:
 		r = special(&run.files[op->obj]) ? 0 : fstatat(run.dir, a, &st, 0);
+		if (!r && op->flags & PROPHET_OpState && !special(&run.files[op->obj]) && S_ISREG(st.st_mode) && !st.st_size)
+			return -PROPHET_ResultEmpty;
 		break;
 	case PROPHET_OpAccess:
 		r = special(&run.files[op->obj]) ? 0 : faccessat(run.dir, a, F_OK, 0);
@@ -372,7 +406,14 @@ void io_issue(struct self *s, const struct progop *op)
 	case PROPHET_OpConnect:
 		s->result = connect_to(op);
 		return;
+	case PROPHET_OpGiveGram:
+		s->result = give_gram(op);
+		return;
+	case PROPHET_OpTakeGram:
+		s->result = take_gram(s, op);
+		return;
 	case PROPHET_OpExec:
+		seen_forget();
 		for (u32 i = 0; i < FDS; i++)
 			if (fds[i].kind != NONE && fds[i].cloexec)
 				set(i, -1, NONE, false);
@@ -415,9 +456,18 @@ void io_issue(struct self *s, const struct progop *op)
 		no_space(op, s->result);
 		break;
 	case PROPHET_OpPread:
+		s->result = transfer(fd, op);
+		if (fds[op->obj].file && s->result > 0) {
+			i64 moved = seen_read(fds[op->obj].file - 1, op->b, s->result);
+			if (op->flags & PROPHET_OpState)
+				s->result = moved;
+		}
+		break;
 	case PROPHET_OpPwrite:
 		s->result = transfer(fd, op);
 		no_space(op, s->result);
+		if (fds[op->obj].file)
+			seen_wrote(fds[op->obj].file - 1, op->b, s->result);
 		break;
 	case PROPHET_OpLseek:
 		s->result = lseek(fd, op->a, (int)op->b) < 0 ? -errno : 0;
@@ -451,6 +501,8 @@ void io_issue(struct self *s, const struct progop *op)
 		to = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		if (to >= 0)
 			set(op->a, to, kind, op->b);
+		if (to >= 0 && op->a >= 0 && op->a < FDS)
+			fds[op->a].file = fds[op->obj].file;
 		break;
 	case PROPHET_OpFlock:
 		while ((s->result = flock(fd, (int)op->a) ? -errno : 0) == -EINTR)

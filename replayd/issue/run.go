@@ -11,12 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"prophet/cabi"
+	"prophet/runtime/cgroup"
 	"prophet/runtime/demand"
 	"prophet/runtime/issued"
 	"prophet/runtime/scratch"
@@ -24,14 +26,15 @@ import (
 
 // Request is what to issue and how.
 type Request struct {
-	Program string  // a compiled program (runtime/demand)
-	Dir     string  // where its files are prepared, in a directory of their own; "": where temporary files go
-	Scale   float64 // CPU demand here for one of the program's; 0: 1
-	Walk    uint64  // bytes of memory that each thread's loop walks
-	Lines   float64 // and how many lines of it a microsecond
-	Loop    float64 // ns that an iteration of the loop is taken to take; 0: what it takes here and now
-	Log     string  // where to write what each operation came to (runtime/issued); "": nowhere
-	CPUs    []int   // to run on; none: all
+	Program string        // a compiled program (runtime/demand)
+	Dir     string        // where its files are prepared, in a directory of their own; "": where temporary files go
+	Scale   float64       // CPU demand here for one of the program's; 0: 1
+	Walk    uint64        // bytes of memory that each thread's loop walks
+	Lines   float64       // and how many lines of it a microsecond
+	Loop    float64       // ns that an iteration of the loop is taken to take; 0: what it takes here and now
+	Log     string        // where to write what each operation came to (runtime/issued); "": nowhere
+	CPUs    []int         // to run on; none: all
+	Most    time.Duration // that it may take; 0: any time
 }
 
 // Result is what came of an issue.
@@ -48,7 +51,7 @@ type Result struct {
 	Parts   []Part        `json:"parts,omitempty"` // the longest first
 
 	Diverged *Diverged     `json:"diverged,omitempty"` // of a strict issue that ended before its time
-	Stuck    *issued.Stuck `json:"stuck,omitempty"`    // of one in which nothing could move
+	Stuck    *issued.Stuck `json:"stuck,omitempty"`    // of one in which nothing could move, or that took too long
 }
 
 // Diverged is where a strict issue left the path that is known.
@@ -83,9 +86,16 @@ func Run(ctx context.Context, q Request) (*Result, error) {
 	if q.Log != "" {
 		logs = "1"
 	}
+	quota := "0"
+	if groups, err := cgroup.Own(); err == nil {
+		if l := cgroup.Limit(groups); l > 0 && l < float64(runtime.NumCPU()) {
+			quota = "1"
+		}
+	}
 	out := filepath.Join(work.Path, "result")
 	args := []string{"issue-engine", q.Program, files, out, strconv.FormatFloat(scale, 'g', -1, 64), strconv.FormatUint(q.Walk, 10),
-		strconv.FormatFloat(q.Lines, 'g', -1, 64), strconv.FormatFloat(q.Loop, 'g', -1, 64), logs}
+		strconv.FormatFloat(q.Lines, 'g', -1, 64), strconv.FormatFloat(q.Loop, 'g', -1, 64), logs,
+		strconv.FormatInt(int64(max(q.Most, 0)), 10), quota}
 	for _, n := range q.CPUs {
 		args = append(args, strconv.Itoa(n))
 	}
@@ -152,8 +162,12 @@ func readResult(from io.Reader, q Request) (*Result, error) {
 	switch h.Status {
 	case cabi.ResultDone:
 		return r, nil
-	case cabi.ResultStuck:
-		s, err := issued.FindStuck(q.Program, threads)
+	case cabi.ResultStuck, cabi.ResultLate:
+		late := time.Duration(0)
+		if h.Status == cabi.ResultLate {
+			late = q.Most
+		}
+		s, err := issued.FindStuck(q.Program, threads, late)
 		if err != nil {
 			return r, fmt.Errorf("%w: %w", issued.ErrStuck, err)
 		}

@@ -141,16 +141,42 @@ static bool enough(const struct progpred *p, const struct pred *q, u64 arrival)
 	}
 }
 
-/*
- * What follows when the nth passes: what was done at home with what it takes. Of a queue that is the nth thing; of threads that
- * end, the one whose release it is.
- */
-static u64 taken_up(const struct progpred *p, u64 nth, const struct progop *op)
+/* thread_of is the thread of home's whose operation that at `at` is. */
+static u32 thread_of(u64 at)
 {
-	u64 item = p->kind == PROPHET_PredEnds && nth < p->rows ? run.items[p->first + nth] - 1 : nth;
-	if (item >= p->rows || !run.rows[p->first + item].value)
-		return (u64)(op - run.ops) + 1;
-	return run.rows[p->first + item].value;
+	u32 low = 0, high = run.head->threads - 1;
+	while (low < high) {
+		u32 mid = low + (high - low + 1) / 2;
+		if (run.threads[mid].first <= at)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return low;
+}
+
+/*
+ * take_up goes on when the nth passes with what was done at home with the nth thing. What is left of the way that the thread was on
+ * another one does, which takes what it would have taken.
+ */
+static void take_up(struct self *s, const struct progpred *p, u64 nth)
+{
+	if (nth >= p->rows || !run.rows[p->first + nth].value)
+		return;
+	s->next = run.rows[p->first + nth].value;
+	s->as = thread_of(s->next);
+	s->home = NULL;
+}
+
+/* ended is what the nth to hear of a thread's end does: as home's nth, but for who it is that it joins. */
+static void ended(struct self *s, const struct progpred *p, u64 nth)
+{
+	if (nth >= p->rows)
+		return;
+	u64 item = run.items[p->first + nth] - 1;
+	s->join = run.rows[p->first + nth].value;
+	s->join_as = item < p->rows ? run.rows[p->first + item].value : s->join;
+	s->joins = 0;
 }
 
 /* wait_for waits, with the predicate's mutex held, until it may pass, or its time is over. */
@@ -191,8 +217,10 @@ static void wait_for(struct self *s, const struct progop *op)
 		s->since = done;
 	} else {
 		s->late = 0;
-		if ((p->kind == PROPHET_PredQueue || p->kind == PROPHET_PredEnds) && p->rows)
-			s->next = taken_up(p, q->passed, op);
+		if (p->kind == PROPHET_PredQueue && p->rows)
+			take_up(s, p, q->passed);
+		else if (p->kind == PROPHET_PredEnds)
+			ended(s, p, q->passed);
 		q->passed++;
 	}
 	s->result = -err;
@@ -203,7 +231,7 @@ static void release(struct self *s, struct object *c, const struct progop *op)
 {
 	for (u32 i = c->preds; i; i = run.pred[i - 1].next) {
 		const struct progpred *p = &run.preds[i - 1];
-		if ((p->own == PROPHET_OwnSection && s->came == i) || (p->own == PROPHET_OwnThread && s->n == p->lone))
+		if ((p->own == PROPHET_OwnSection && s->came == i) || (p->own == PROPHET_OwnThread && s->as == p->lone))
 			continue;
 		struct pred *q = &run.pred[i - 1];
 		if (p->kind == PROPHET_PredEnds) {
@@ -328,6 +356,12 @@ void sync_relax(void)
 	kill(0, RELAX_SIGNAL);
 }
 
+/* sync_blame has all processes note who has what their threads wait for. Nobody goes on after it. */
+void sync_blame(void)
+{
+	kill(0, RELAX_SIGNAL);
+}
+
 /* holder is the thread of the kernel's that has what an operation waits for; 0: not known. */
 static u32 holder(const struct progop *op)
 {
@@ -352,7 +386,7 @@ static void blame(void)
 			proc = run.threads[i].proc;
 	for (u32 i = 0; i < run.head->threads; i++) {
 		struct state *s = &run.state[i];
-		if (run.threads[i].proc != proc || !atomic_load(&s->begun) || atomic_load(&s->over))
+		if (run.threads[i].proc != proc || !atomic_load(&s->runs))
 			continue;
 		u32 tid = holder(&run.ops[atomic_load(&s->at)]);
 		for (u32 k = 0; tid && k < run.head->threads; k++)

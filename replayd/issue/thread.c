@@ -11,7 +11,7 @@
 
 enum {
 	STACK = 256 << 10,
-	AWAY = 1 << 16,
+	AWAY = 1 << 10, /* ways that a thread may try one after the other without coming back to its own: in circles, it seems */
 	LOG_STEP = 32 << 10, /* bytes of log that are ready before they are needed: more than what is done before CPU time is due again */
 	READY_NS = 10000,
 	WAKE_MIN_NS = 500, /* a call that took longer woke somebody, */
@@ -98,7 +98,7 @@ static void end_process(struct self *s)
 {
 	if (s->proc == 0)
 		run_ends();
-	end_of(s->op->obj);
+	end_of(s->home ? end_on((u64)(s->home - run.ops)) : s->op->obj);
 	s->state->logged = s->logged;
 	_exit(0);
 }
@@ -135,6 +135,33 @@ static void wait_process(struct self *s, const struct progop *op)
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	s->result = op->want;
+}
+
+enum { JOIN_NEAR = 256 };
+
+/* nth_join is the nth place where, from a place on and before the next wait, the thread is joined that is joined there first; at: none. */
+static u64 nth_join(u64 from, u32 nth, u64 at)
+{
+	const struct progop *first = NULL;
+	for (u64 i = from; from && i < run.head->ops && i < from + JOIN_NEAR; i++) {
+		const struct progop *op = &run.ops[i];
+		if (op->code == PROPHET_OpWait || op->code == PROPHET_OpEnd || op->code == PROPHET_OpExit)
+			break;
+		if (op->code != PROPHET_OpJoin || (first && first->obj != op->obj))
+			continue;
+		first = op;
+		if (!nth--)
+			return i;
+	}
+	return at;
+}
+
+/* join_as is the join that stands for that at `at`: who heard of the ends of threads in another order than at home joins them in that. */
+static u64 join_as(struct self *s, u64 at)
+{
+	if (!s->join || s->join == s->join_as || nth_join(s->join, s->joins, ~0ull) != at)
+		return at;
+	return nth_join(s->join_as, s->joins++, at);
 }
 
 void sleep_for(i64 ns)
@@ -260,9 +287,14 @@ static void settle(struct self *s, const struct progop *op, u64 took)
 
 void run_ops(struct self *s, u64 at)
 {
-	u64 away = 0, end = 0;
+	u64 end = 0;
 	for (;;) {
 		const struct progop *op = s->op = &run.ops[at];
+		u64 was = at;
+		if (op->code == PROPHET_OpSleep)
+			op = s->op = &run.ops[was = sleep_as(s, at)];
+		else if (op->code == PROPHET_OpJoin)
+			op = s->op = &run.ops[was = join_as(s, at)];
 		if (op->cpu) {
 			atomic_store_explicit(&s->state->code, PROPHET_OpCPU, memory_order_relaxed);
 			if (s->room && op->cpu > READY_NS)
@@ -291,7 +323,7 @@ void run_ops(struct self *s, u64 at)
 			if (s->logged < s->room) {
 				/* What came before a turn did not wait for it. */
 				u64 over = run.strict && op->code == PROPHET_OpTurn ? begin : end;
-				s->log[s->logged++] = (struct proglog){begin, over, at | (s->guessed ? PROPHET_LogUnknown : 0), s->seq, s->result};
+				s->log[s->logged++] = (struct proglog){begin, over, was | (s->guessed ? PROPHET_LogUnknown : 0), s->seq, s->result};
 				s->guessed = false;
 				s->state->logged = s->logged; /* others may end the process, or the run */
 			} else {
@@ -310,12 +342,11 @@ void run_ops(struct self *s, u64 at)
 			at = way_on(s, at);
 		else
 			at++;
-		if (s->home && ++away > AWAY) {
+		remember(s, was);
+		if (s->home && s->away > AWAY && s->held == s->held_then) { /* not with locks that its own way does not have there */
 			at = (u64)(s->home - run.ops) + 1;
 			s->home = NULL;
 			unknown_way(s);
-		} else if (!s->home) {
-			away = 0;
 		}
 		if (s->back != ~0ull && at == s->stop) {
 			at = s->back;
@@ -327,19 +358,26 @@ void run_ops(struct self *s, u64 at)
 void run_thread(u32 n)
 {
 	const struct progthread *t = &run.threads[n];
-	struct self me = {
-	    .n = n, .proc = t->proc, .state = &run.state[n], .log = run.log[n], .room = run.room[n], .burn = &run.burns[n], .back = ~0ull, .next = ~0ull};
+	struct self me = {.n = n,
+			  .as = n,
+			  .proc = t->proc,
+			  .state = &run.state[n],
+			  .log = run.log[n],
+			  .room = run.room[n],
+			  .burn = &run.burns[n],
+			  .back = ~0ull,
+			  .next = ~0ull};
 	struct self *s = &me;
 	if (burn_thread_start(s->burn, &run.burn))
 		fail(ENOMEM);
 	atomic_store(&s->state->tid, (u32)syscall(SYS_gettid));
-	atomic_store(&s->state->begun, 1);
+	atomic_store(&s->state->runs, 1);
 	log_moment(s, t->first);
 	run_ops(s, t->first);
 	burn_thread_end(s->burn, &run.burn);
 	if (s->stopped) {
 		s->state->logged = s->logged;
-		atomic_store(&s->state->code, PROPHET_OpTurn); /* it moves no more */
+		atomic_store(&s->state->runs, 0);
 		return;
 	}
 	if (s->op->code == PROPHET_OpExit)
@@ -347,5 +385,9 @@ void run_thread(u32 n)
 	if (run.procs[0].main == s->op->obj && s->op->code == PROPHET_OpEnd)
 		run_ends();
 	s->state->logged = s->logged;
-	end_of(s->op->code == PROPHET_OpEnd ? s->op->obj : n);
+	atomic_store(&s->state->runs, 0);
+	if (s->home) /* it has come to the end of another's way */
+		end_of(end_on((u64)(s->home - run.ops)));
+	else
+		end_of(s->op->code == PROPHET_OpEnd ? s->op->obj : n);
 }

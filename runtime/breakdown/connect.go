@@ -23,6 +23,7 @@ const (
 	kOver              // the other end is closed
 	kCall              // of a listener
 	kFile              // its lock
+	kGram              // a datagram for a port
 )
 
 func keyOf(kind int, n uint32) key { return key(kind)<<60 | key(n) }
@@ -232,6 +233,8 @@ func (c *connector) descriptors(th uint32, e *entry, o *op, let func(kind int, n
 		fds[o.obj], fds[uint32(o.a)] = fd{on: s}, fd{on: s | 1}
 	case cabi.OpAccept:
 		fds[uint32(o.a)] = fd{on: meet(c.accepts, c.connects, o.obj, c.stream) | 1}
+	case cabi.OpGiveGram:
+		let(kGram, o.obj)
 	case cabi.OpConnect:
 		let(kCall, uint32(o.a))
 		fds[o.obj] = fd{on: meet(c.connects, c.accepts, uint32(o.a), c.stream)}
@@ -290,7 +293,7 @@ func plainClass(code uint16) Class {
 		return Waits
 	case cabi.OpSleep:
 		return Sleep
-	case cabi.OpTake, cabi.OpGive, cabi.OpAccept, cabi.OpConnect, cabi.OpShutdown, demand.AtPoll:
+	case cabi.OpTake, cabi.OpGive, cabi.OpTakeGram, cabi.OpGiveGram, cabi.OpAccept, cabi.OpConnect, cabi.OpShutdown, demand.AtPoll:
 		return Pipes
 	case cabi.OpOpen, cabi.OpClose, cabi.OpRead, cabi.OpWrite, cabi.OpPread, cabi.OpPwrite, cabi.OpLseek, cabi.OpFsync, cabi.OpFdatasync, cabi.OpSyncfs,
 		cabi.OpSyncrange, cabi.OpTruncate, cabi.OpFallocate, cabi.OpFstat, cabi.OpFadvise, cabi.OpStat, cabi.OpAccess, cabi.OpUnlink, cabi.OpMkdir,

@@ -63,6 +63,8 @@ func (r *run) streamed(th uint32, e *entry, o *op, from, to uint64) (moment, boo
 		if e.on&onStream != 0 {
 			return r.latest(th, keyOf(kRoom, e.on), from, to)
 		}
+	case cabi.OpTakeGram:
+		return r.latest(th, keyOf(kGram, o.obj), from, to)
 	case cabi.OpAccept:
 		return r.latest(th, keyOf(kCall, o.obj), from, to)
 	}

@@ -31,6 +31,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"prophet/cabi"
@@ -126,11 +127,14 @@ type compiler struct {
 	gapAt    []histogram        // gaps by place
 	gapUsual [1 << 12]int64     // what three quarters of them do not exceed
 	loops    *loops
-	orders   *orders // of PathHome and PathStrict
+	looks    looks
+	asked    map[siteKey]asked // of questions for locks, by where they are
+	orders   *orders           // of PathHome and PathStrict
 	sites    map[siteKey]uint32
 
-	connections map[string]int       // by the listener's end and the other: 1 accepted, 2 connected
-	listeners   map[string]uint32    // by address
+	connections map[string]int    // by the listener's end and the other: 1 accepted, 2 connected
+	listeners   map[string]uint32 // by address
+	grams       datagrams
 	before      map[*group][]pending // what a vforked child did before it became another program
 	bodies      []bodyOf
 	ways        *ways
@@ -141,11 +145,13 @@ type compiler struct {
 type group struct {
 	n      uint32
 	parent *group
+	root   *group // the first process of its run
 	main   *thread
 	procs  []*trace.Proc
 	pages  uint64
 	pid    uint32
 	fds    *fdTable
+	seen   map[filePart]uint32
 }
 
 // thread is one of the kernel's threads: of a main one, the streams of all programs that its process became.
@@ -153,6 +159,7 @@ type thread struct {
 	n       uint32
 	group   *group
 	streams []*trace.Thread
+	twin    *thread
 }
 
 type forkKey struct {
@@ -266,8 +273,10 @@ func (c *compiler) tree() {
 			g = &group{n: uint32(len(c.groups)), pid: p.PID}
 			c.groups = append(c.groups, g)
 			of[p] = g
+			g.root = g
 			if p.Parent != nil {
 				g.parent = groupOf(p.Parent)
+				g.root = g.parent.root
 				_, uid, nth := p.Origin()
 				c.byFork[forkKey{uid, nth}] = g
 			}
@@ -298,7 +307,60 @@ func (c *compiler) tree() {
 		uid, nth := th.Origin()
 		c.byMake[forkKey{uid, nth}] = n
 	}
-	c.info.Threads, c.info.Processes = len(c.threads), len(c.groups)
+	for _, g := range c.groups {
+		if !c.beside(g) {
+			c.info.Processes++
+		}
+	}
+	for _, th := range c.threads {
+		if !c.beside(th.group) {
+			c.info.Threads++
+		}
+	}
+	c.twins()
+}
+
+// beside tells whether a process is of a run that only lies beside the one that is issued.
+func (c *compiler) beside(g *group) bool {
+	b := c.t.Meta.Beside
+	return b != nil && len(g.procs) > 0 && g.procs[0].Number >= b.Proc
+}
+
+// twins finds for each thread of runs that lie beside the one that is issued the one that it is there: by their names, which say who
+// made whom.
+func (c *compiler) twins() {
+	if c.t.Meta.Beside == nil {
+		return
+	}
+	byName := map[string]*thread{}
+	for _, th := range c.threads {
+		if len(th.streams) > 0 && !c.beside(th.group) {
+			byName[th.streams[0].Name] = th
+		}
+	}
+	for _, th := range c.threads {
+		if len(th.streams) == 0 || !c.beside(th.group) || th.group.root.main == nil || len(th.group.root.main.streams) == 0 {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(th.streams[0].Name, th.group.root.main.streams[0].Name); ok {
+			th.twin = byName[c.threads[0].streams[0].Name+rest]
+		}
+	}
+}
+
+// issuedAs is the thread that stands for th in an issue.
+func (th *thread) issuedAs() *thread {
+	if th.twin != nil {
+		return th.twin
+	}
+	return th
+}
+
+func (g *group) issuedAs() *group {
+	if g.main != nil {
+		return g.main.issuedAs().group
+	}
+	return g
 }
 
 // Streams are the streams of each thread of a program, by its number there: of a process's main thread those of all programs that it
@@ -350,16 +412,19 @@ func (c *compiler) number(k objKey, o trace.Object, kind uint16) uint32 {
 }
 
 // likeLocks finds for each private lock the one that is alike in all processes that run the same program: at the same place of a
-// file, or at the same address, the nth there. Where addresses are random, the nth of the process that lies in no file.
+// file, or at the same address, the nth there. Random addresses differ by whole pages: there it is the nth at its place within one. Where no
+// other process has one there, as they keep names of other lengths before it, it is the nth of such.
 func (c *compiler) likeLocks() {
 	type spot struct {
 		proc     uint32
 		kind, at uint64
+		moved    bool
 	}
 	type like struct {
 		exe, file string
 		kind, at  uint64
 		nth       int
+		moved     bool
 	}
 	c.alike = map[trace.Object]trace.Object{}
 	var list []trace.Object
@@ -370,7 +435,7 @@ func (c *compiler) likeLocks() {
 	}
 	slices.SortFunc(list, func(a, b trace.Object) int { return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Num, b.Num)) })
 	random := c.randomAddresses()
-	nth, first := map[spot]int{}, map[like]trace.Object{}
+	nth, likes, have, first := map[spot]int{}, map[trace.Object]like{}, map[like]int{}, map[like]trace.Object{}
 	for _, o := range list {
 		th := c.t.ThreadByUID(o.UID)
 		if th == nil {
@@ -378,20 +443,35 @@ func (c *compiler) likeLocks() {
 		}
 		p, k := th.Proc, c.kinds[o]
 		l := like{exe: exeOf(p), kind: k.kind, at: k.at}
-		s := spot{p.Number, k.kind, k.at}
+		s := spot{proc: p.Number, kind: k.kind, at: k.at}
 		if m := p.Module(k.at); m != nil {
 			l.file, l.at = m.Path, k.at-m.Bias
 		} else if random[l.exe] {
-			s.at, l.at = 0, 0
+			s.at, l.at = k.at%pageSize, k.at%pageSize
 		}
 		nth[s]++
 		l.nth = nth[s]
+		likes[o] = l
+		have[l]++
+	}
+	for _, o := range list {
+		l, ok := likes[o]
+		if !ok {
+			continue
+		}
+		if l.file == "" && random[l.exe] && have[l] == 1 {
+			s := spot{proc: c.t.ThreadByUID(o.UID).Proc.Number, kind: l.kind, moved: true}
+			nth[s]++
+			l.at, l.nth, l.moved = 0, nth[s], true
+		}
 		if _, ok := first[l]; !ok {
 			first[l] = o
 		}
 		c.alike[o] = first[l]
 	}
 }
+
+const pageSize = 4096
 
 func exeOf(p *trace.Proc) string {
 	for p.Exe == "" && p.Parent != nil {

@@ -27,6 +27,7 @@ type pending struct {
 	as     uint16 // the code that home.go says of it; 0: its own
 	ofLoop bool   // a condition wait that an OpWait stands for
 	cut    bool   // a signal came in it: what of the gap it did not run in is its own
+	prefix bool   // an issue took it there: its demand is that target's
 	upto   uint64 // how many of its thread's events come before its end
 	since  uint64 // a wait: the first event that it stands for
 }
@@ -58,6 +59,7 @@ type emitter struct {
 	lock                  int    // in the window: a file lock that waits for its place and length
 	lockSite              siteKey
 	ends                  int // in the window: an accept or connect that waits for its ends
+	size                  int // in the window: a name that waits for what it stands for
 	row                   *trace.Row
 	ending                bool // the process ends with this thread
 	done                  bool
@@ -66,8 +68,10 @@ type emitter struct {
 	held                  []uint32  // mutexes
 	home                  *atWriter // nil: nobody wants to know
 	during                uint16    // the call that a signal came in; 0: none
-	earlier               uint64    // events of the streams before this one, and their ends
-	seen                  uint64    // of this one
+	past                  past
+	prefix                bool   // it is where an issue led it
+	earlier               uint64 // events of the streams before this one, and their ends
+	seen                  uint64 // of this one
 }
 
 // bodyAt is a section that is being kept as a body.
@@ -88,7 +92,7 @@ const (
 
 // emit makes the operations of a thread.
 func (e *emitter) emit() error {
-	e.lock, e.ends = -1, -1
+	e.lock, e.ends, e.size = -1, -1, -1
 	e.forks, e.popened = map[uint32]uint64{}, map[int64]*group{}
 	for _, p := range e.before[e.th.group] {
 		if e.th.group.main == e.th {
@@ -212,7 +216,8 @@ func (e *emitter) begin(now uint64) {
 func (e *emitter) put(p *pending) {
 	e.gaps += p.gap
 	e.window = append(e.window, *p)
-	e.window[len(e.window)-1].was = p.gap
+	w := &e.window[len(e.window)-1]
+	w.was, w.prefix = p.gap, e.prefix
 }
 
 // sample settles the demand since the last reading of the thread's CPU time.
@@ -303,7 +308,7 @@ func (e *emitter) flush(low, high int64) error {
 	for i := range e.window {
 		p := &e.window[i]
 		e.out.units.reach(p.upto)
-		d := int64(float64(p.gap)*e.opt.Scale + 0.5)
+		d := int64(float64(p.gap)*e.scale(p) + 0.5)
 		e.info.CPU += time.Duration(p.gap)
 		if p.Code != cabi.OpCPU && p.Code != cabi.OpResident && p.Code != cabi.OpMore {
 			d -= recorded
@@ -342,6 +347,9 @@ func (e *emitter) flush(low, high int64) error {
 			continue
 		}
 		p.CPU = uint32(d)
+		if p.Code == cabi.OpSleep && p.Site != 0 {
+			p.B = e.past.next()
+		}
 		if err := e.out.put(p.ProgOp); err != nil {
 			return err
 		}
@@ -349,8 +357,16 @@ func (e *emitter) flush(low, high int64) error {
 	}
 	e.window = e.window[:0]
 	e.gaps, e.calls, e.waitsLeast, e.waitsMost = 0, 0, 0, 0
-	e.lock, e.ends = -1, -1
+	e.lock, e.ends, e.size = -1, -1, -1
 	return nil
+}
+
+// scale is by how much demand grows: what was issued was scaled then.
+func (e *emitter) scale(p *pending) float64 {
+	if p.prefix && e.t.Meta.Issued.Scale > 0 {
+		return e.opt.Scale / e.t.Meta.Issued.Scale
+	}
+	return e.opt.Scale
 }
 
 // settle notes where an operation came to lie: sections of roles get their lengths, and choices their ways on.
@@ -376,10 +392,26 @@ func (e *emitter) settle(p *pending, at uint64) {
 	if p.row > 0 {
 		e.loops.rows[p.row-1].Value = at + 1
 	}
-	if p.Flags&cabi.OpChoice != 0 && e.opt.Path == PathFree {
-		e.ways.add(p.Site, p.Want, e.th.n, at+1, e.out.trail(p.Site, p.Want))
+	if p.Flags&cabi.OpChoice != 0 && e.opt.Path == PathFree && e.offered() {
+		e.ways.add(p.Site, p.Want, e.th.n, e.owner(), at+1, e.past.hash, e.past.has())
+	}
+	e.past.add(&p.ProgOp)
+	if p.Code == cabi.OpSleep && p.Site != 0 && e.offered() {
+		e.ways.add(p.Site, 0, e.th.n, e.owner(), at+1, e.past.slept, e.past.has())
 	}
 }
+
+// owner is the thread that issues what the emitter emits, plus 1; 0: nobody does.
+func (e *emitter) owner() uint32 {
+	if e.beside(e.th.group) {
+		return 0
+	}
+	return e.th.n + 1
+}
+
+// offered tells whether others may go on as this thread did: of another run's, only where nobody waits for a condition, as whom one
+// waits for is not to be had there.
+func (e *emitter) offered() bool { return !e.beside(e.th.group) || !e.loops.within[e.th.group] }
 
 func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	if !e.began {
@@ -398,6 +430,7 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	}
 	e.row = r.Row
 	e.seen = r.N + 1
+	e.prefix = r.N < e.t.Meta.Issued.Events(stream.UID)
 	here := e.earlier + r.N
 	p := pending{gap: gap, usual: e.gapUsual[gapPlace(e.last, r.PC)], single: !r.Timed, place: place{stream.UID, r.N}, upto: here + 1,
 		begin: r.Begin, end: max(r.Begin, r.End)}
@@ -406,7 +439,7 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	}
 	e.during = 0
 	e.last = r.PC
-	e.ends, e.lock = -1, -1
+	e.ends, e.lock, e.size = -1, -1, -1
 
 	for _, at := range e.loops.releases.all(p.place) {
 		late := at.v

@@ -1,8 +1,12 @@
 package demand
 
 import (
+	"bytes"
+	"encoding/binary"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -95,5 +99,41 @@ func TestFirstSample(t *testing.T) {
 	}
 	if got := c.info.CPU; got != 300*time.Millisecond {
 		t.Errorf("%v of CPU time, not 300ms", got)
+	}
+}
+
+// How long an issue may take follows from how long home took, with its CPU time as the target has it.
+func TestLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "program")
+	var b bytes.Buffer
+	binary.Write(&b, binary.LittleEndian, cabi.Prog{Magic: cabi.ProgMagic, Version: cabi.ProgVersion, Home: 1e9, CPU: 2e9})
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for scale, want := range map[float64]time.Duration{0.5: 150 * time.Second, 4: 330 * time.Second, 1e12: 1000 * time.Hour} {
+		if got, err := Limit(path, scale); err != nil || got != want {
+			t.Errorf("x %g: %v, %v, want %v", scale, got, err, want)
+		}
+	}
+}
+
+// A try is the next one of those before it as long as what was tried for was not had and used since.
+func TestTries(t *testing.T) {
+	const choice, failed = cabi.OpChoice, -eAgain
+	try := func(site uint32, want int64) cabi.ProgOp {
+		return cabi.ProgOp{Code: cabi.OpFcntlLock, Flags: choice, Site: site, Want: want}
+	}
+	sleep, write := cabi.ProgOp{Code: cabi.OpSleep}, cabi.ProgOp{Code: cabi.OpPwrite}
+	var p past
+	var got []int64
+	for _, o := range []cabi.ProgOp{sleep, try(1, failed), sleep, try(2, 0), try(1, failed), sleep, try(2, failed), sleep, try(2, 0), try(1, failed), sleep,
+		try(1, 0), write, sleep, try(1, failed), sleep} {
+		if o.Code == cabi.OpSleep {
+			got = append(got, p.next())
+		}
+		p.add(&o)
+	}
+	if want := []int64{0, 1, 2, 3, 4, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -19,15 +19,35 @@ type fileState struct {
 	path    string
 	known   bool  // whether it was there before the run has been decided
 	changed bool  // by the run: its size says nothing any more
+	parted  bool  // written at places
 	calls   int64 // that read it
 	bytes   int64
 	ns      int64
 }
 
+// someReads are enough to tell how long reads take: the first one may have waited for something else.
+const someReads = 16
+
+// read notes a read of so many bytes. What the run has written is in the page cache, so that the reads after it tell little; some are
+// counted where there are no others.
+func (f *fileState) read(bytes, ns int64) {
+	if !f.changed || f.calls < someReads {
+		f.calls++
+		f.bytes += bytes
+		f.ns += ns
+	}
+}
+
+// cold says whether the file was outside the page cache, as far as reads from it tell.
+func (f *fileState) cold() bool {
+	return f.calls > 0 && f.ns > 5*(f.calls*2000+f.bytes*3/10)
+}
+
 // openFile is an open file description, which several descriptors and processes may share.
 type openFile struct {
 	file uint32
-	some bool // a file; otherwise a pipe, a socket, or whatever was there before
+	some bool   // a file; otherwise a pipe, a socket, or whatever was there before
+	gram uint32 // a socket of datagrams, by its number plus 1
 	off  int64
 }
 

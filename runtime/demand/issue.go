@@ -102,6 +102,7 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p *pending
 			e.other(r, p, dur)
 			return
 		}
+		th = th.issuedAs()
 		p.Obj = th.n
 		if o.code == cabi.OpJoin && e.opt.Path == PathFree {
 			e.early(th.n)
@@ -130,6 +131,9 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p *pending
 	case opSleepFor:
 		p.Code, p.Want = cabi.OpSleep, 0
 		p.A = max(0, sleepTime(r, dur))
+		if e.opt.Path == PathFree {
+			p.Site = e.siteNumber(e.site(stream, r))
+		}
 	case opPoll:
 		// What it waited for comes with the call after it; a time that was over is slept.
 		if r.Ret == 0 && dur > sleepAdd {
@@ -155,8 +159,16 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p *pending
 		if p.Want > p.A || r.Row.Ret != trace.RetErrno {
 			p.A = max(p.Want, 0)
 		}
+		takes := o.code == cabi.OpRead || o.code == cabi.OpTake
+		if port, ok := e.grams.port(p.place, takes); ok {
+			if p.Code = cabi.OpGiveGram; takes {
+				p.Code = cabi.OpTakeGram
+			}
+			p.Obj, p.A, p.B = port, p.Want, 0
+		}
 	case cabi.OpPread, cabi.OpPwrite:
 		p.Obj, p.A, p.B = fd, max(r.F[0], p.Want), r.F[1]
+		e.looked(stream, r, p)
 	case cabi.OpLseek:
 		p.Obj, p.A, p.B = fd, r.F[0], r.F[1]
 	case cabi.OpFsync, cabi.OpFdatasync, cabi.OpFstat:
@@ -197,7 +209,13 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p *pending
 	case cabi.OpFcntlLock:
 		e.fcntl(r, p, dur, fd)
 		return
-	case cabi.OpStat, cabi.OpAccess, cabi.OpUnlink, cabi.OpMkdir, cabi.OpRmdir:
+	case cabi.OpStat:
+		p.Obj = first
+		if e.opt.Path == PathFree && p.Want != 0 { // where there is one here it may be empty
+			p.Flags |= cabi.OpState
+		}
+		e.size = len(e.window)
+	case cabi.OpAccess, cabi.OpUnlink, cabi.OpMkdir, cabi.OpRmdir:
 		p.Obj = first
 	case cabi.OpTruncateName:
 		p.Obj, p.A = first, r.F[0]
@@ -294,7 +312,7 @@ func (e *emitter) fork(stream *trace.Thread, r *trace.Record, o *op, p *pending,
 		e.other(r, p, dur) // a program that cannot be recorded
 		return
 	}
-	p.Code, p.Obj, p.Want = cabi.OpFork, child.n, 0
+	p.Code, p.Obj, p.Want = cabi.OpFork, child.issuedAs().n, 0
 	e.put(p)
 	switch plainName(r.Row.Name) {
 	case "vfork":
@@ -302,7 +320,7 @@ func (e *emitter) fork(stream *trace.Thread, r *trace.Record, o *op, p *pending,
 	case "popen", "_IO_popen":
 		e.popened[r.F[0]] = child
 	case "system":
-		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpWaitpid, Obj: child.n}})
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpWaitpid, Obj: child.issuedAs().n}})
 	}
 }
 
@@ -318,7 +336,7 @@ func (e *emitter) waitpid(r *trace.Record, p *pending, dur int64) {
 		}
 		if pid > 0 {
 			for _, g := range e.groups {
-				if int64(g.pid) == pid && g.parent != nil {
+				if int64(g.pid) == pid && g.parent != nil && g.root == e.th.group.root {
 					child = g
 				}
 			}
@@ -328,7 +346,7 @@ func (e *emitter) waitpid(r *trace.Record, p *pending, dur int64) {
 		e.other(r, p, dur)
 		return
 	}
-	p.Code, p.Obj, p.Want = cabi.OpWaitpid, child.n, 0
+	p.Code, p.Obj, p.Want = cabi.OpWaitpid, child.issuedAs().n, 0
 	e.put(p)
 }
 
@@ -336,8 +354,10 @@ func (e *emitter) waitpid(r *trace.Record, p *pending, dur int64) {
 const (
 	fDupfd     = 0
 	fSetfd     = 2
+	fGetlk     = 5
 	fSetlk     = 6
 	fSetlkw    = 7
+	fOfdGetlk  = 36
 	fOfdSetlk  = 37
 	fOfdSetlkw = 38
 	fDupfdExec = 1030
@@ -372,6 +392,17 @@ func (e *emitter) fcntl(r *trace.Record, p *pending, dur int64, fd uint32) {
 		return
 	}
 	switch r.F[0] {
+	case fGetlk, fOfdGetlk:
+		if p.Want != 0 || e.opt.Path != PathFree {
+			p.Flags, p.Site = 0, 0
+			e.other(r, p, dur)
+			return
+		}
+		p.A = r.F[0] << 8
+		p.Flags |= cabi.OpState
+		e.lock = len(e.window)
+		e.put(p)
+		e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpMore}})
 	case fSetlk, fSetlkw, fOfdSetlk, fOfdSetlkw:
 		p.Obj, p.A = e.lockFd(r), r.F[0]<<8
 		e.lock = len(e.window)
@@ -398,38 +429,36 @@ func (e *emitter) fcntl(r *trace.Record, p *pending, dur int64, fd uint32) {
 
 // input takes the structured result behind an event.
 func (e *emitter) input(r *trace.Record) {
-	if e.row == nil || e.lock < 0 && e.ends < 0 {
+	if e.row == nil || e.lock < 0 && e.ends < 0 && e.size < 0 {
+		return
+	}
+	if i := e.lock; i >= 0 && i+1 < len(e.window) {
+		e.lock = -1
+		if l, ok := lockOf(e.row, r); ok {
+			e.locked(&e.window[i], &e.window[i+1], l)
+		}
+	}
+	if e.ends < 0 && e.size < 0 {
 		return
 	}
 	f, ok := trace.ParseInput(nil, e.row, 0, r.Text[0])
 	if !ok {
 		return
 	}
-	field := func(name string) (int64, string) {
+	if i := e.size; i >= 0 && i < len(e.window) {
+		e.found(&e.window[i], f)
+	}
+	e.size = -1
+	field := func(name string) string {
 		for i := range f {
 			if f[i].Name == name {
-				return int64(f[i].Num), string(f[i].Text)
+				return string(f[i].Text)
 			}
 		}
-		return 0, ""
-	}
-	if i := e.lock; i >= 0 && i+1 < len(e.window) {
-		kind, _ := field("type")
-		whence, _ := field("whence")
-		start, _ := field("start")
-		length, _ := field("len")
-		e.window[i].A |= kind & 0xff
-		e.window[i].B = start
-		e.window[i+1].A, e.window[i+1].B = length, whence
-		if e.window[i].Flags&cabi.OpChoice != 0 {
-			e.lockSite.part, e.lockSite.kind = start, kind
-			e.window[i].Site = e.siteNumber(e.lockSite)
-		}
-		e.lock = -1
+		return ""
 	}
 	if i := e.ends; i >= 0 && i < len(e.window) {
-		_, local := field("local")
-		_, peer := field("peer")
+		local, peer := field("local"), field("peer")
 		w := &e.window[i]
 		accepted := plainName(e.row.Name) != "connect"
 		key, at := local+" "+peer, local
@@ -453,6 +482,81 @@ func (e *emitter) input(r *trace.Record) {
 		}
 		w.B = 0
 		e.ends = -1
+	}
+}
+
+// found completes the operation of a call that was told what a name stands for.
+func (e *emitter) found(w *pending, f []trace.Field) {
+	if w.Flags&cabi.OpChoice == 0 {
+		return
+	}
+	w.Flags |= cabi.OpState
+	regular, empty := false, false
+	for i := range f {
+		switch n := f[i].Num; f[i].Name {
+		case "mode":
+			regular = n&modeType == modeFile
+		case "size":
+			empty = n == 0
+		}
+	}
+	if regular && empty {
+		w.Want = -cabi.ResultEmpty
+	}
+}
+
+// partLock is a lock of a part of a file, as a call asked for it or was told of it.
+type partLock struct{ kind, whence, start, length int64 }
+
+// asked is a part of a file that a call asks for.
+type asked struct{ start, length, whence int64 }
+
+const lockWrite, lockNone = 1, 2
+
+// asksForLock tells whether a call wants to know who has a lock.
+func asksForLock(r *trace.Record) bool {
+	return plainName(r.Row.Name) == "fcntl" && r.Ret == 0 && (r.F[0] == fGetlk || r.F[0] == fOfdGetlk)
+}
+
+func lockOf(row *trace.Row, r *trace.Record) (l partLock, ok bool) {
+	f, ok := trace.ParseInput(nil, row, 0, r.Text[0])
+	if !ok {
+		return l, false
+	}
+	for i := range f {
+		switch n := int64(f[i].Num); f[i].Name {
+		case "type":
+			l.kind = n
+		case "whence":
+			l.whence = n
+		case "start":
+			l.start = n
+		case "len":
+			l.length = n
+		}
+	}
+	return l, true
+}
+
+// locked completes the operation w, and more behind it, of a call whose lock is known now.
+func (e *emitter) locked(w, more *pending, l partLock) {
+	site := e.lockSite
+	if w.Flags&cabi.OpState == 0 {
+		w.A |= l.kind & 0xff
+		site.part, site.kind = l.start, l.kind
+	} else {
+		// What is told is the lock that is in the way: which part was asked for, other answers at that place tell.
+		if w.Want = 0; l.kind != lockNone {
+			w.Want = -cabi.ResultHeld
+			if a, ok := e.asked[site]; ok {
+				l = partLock{lockWrite, a.whence, a.start, a.length}
+			}
+		}
+		w.A |= lockWrite
+	}
+	w.B, more.A, more.B = l.start, l.length, l.whence
+	if w.Flags&cabi.OpChoice != 0 {
+		w.Site = e.siteNumber(site)
 	}
 }
 

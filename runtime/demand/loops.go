@@ -17,7 +17,8 @@ type loops struct {
 	mutexes   map[trace.Object]bool         // that somebody waits with
 	under     map[objKey]*guarded
 	conds     map[objKey]*condition
-	list      []*condition // the same, by number
+	list      []*condition    // the same, by number
+	within    map[*group]bool // in whose threads somebody waits
 	shapes    []shape
 	uses      []shapeUse // of each, by the mutex that is looked at
 	byShape   map[string]uint32
@@ -209,7 +210,7 @@ const stepsMax = 64 // of a section; what comes later is not looked at
 
 func newLoops(c *compiler) *loops {
 	return &loops{c: c, with: map[trace.Object]trace.Object{}, mutexes: map[trace.Object]bool{}, under: map[objKey]*guarded{}, conds: map[objKey]*condition{},
-		byShape: map[string]uint32{}, befores: map[eventKey]uint32{}, here: map[siteAt]uint32{}}
+		within: map[*group]bool{}, byShape: map[string]uint32{}, befores: map[eventKey]uint32{}, here: map[siteAt]uint32{}}
 }
 
 func (l *loops) key(g *group, o trace.Object) objKey {
@@ -234,7 +235,7 @@ func (l *loops) cond(g *group, o trace.Object) *condition {
 	c := l.conds[k]
 	if c == nil {
 		c = &condition{key: k, obj: o, group: g, n: l.c.object(g, o, cabi.ObjCond), number: uint32(len(l.list))}
-		l.conds[k] = c
+		l.conds[k], l.within[g] = c, true
 		l.list = append(l.list, c)
 	}
 	return c

@@ -14,6 +14,8 @@ func (c *compiler) survey() error {
 	c.kinds, c.objects, c.sites = map[trace.Object]objKind{}, map[objKey]uint32{}, map[siteKey]uint32{}
 	c.connections, c.listeners = map[string]int{}, map[string]uint32{}
 	c.files = &files{byPath: map[string]uint32{}}
+	c.looks.versions, c.asked = map[filePart]uint32{}, map[siteKey]asked{}
+	c.grams = datagrams{number: map[string]uint32{}, own: map[uint32]bool{}, first: map[uint32]receipt{}, to: map[uint32]bool{}, ports: map[uint32]uint32{}}
 	c.loops, c.orders = newLoops(c), &orders{of: map[objKey]*order{}}
 	if err := c.look(); err != nil {
 		return err
@@ -45,6 +47,7 @@ func (c *compiler) survey() error {
 		}
 	}
 	c.orders.sort()
+	c.grams.known()
 	for i := range c.gapAt {
 		c.gapUsual[i] = c.gapAt[i].quarter(3) * 5 / 4
 	}
@@ -55,7 +58,7 @@ func (c *compiler) survey() error {
 	}
 	for i := range c.files.list {
 		f := &c.files.list[i]
-		if f.calls > 0 && f.ns > 5*(f.calls*2000+f.bytes*3/10) {
+		if f.cold() {
 			f.Flags |= cabi.FileCold
 		}
 	}
@@ -120,6 +123,9 @@ type threadAt struct {
 	file  uint32     // that it was about
 	some  bool
 	stat  bool
+	asks  bool // for a lock, at
+	gram  *gramAt
+	site  siteKey
 	held  []trace.Object
 	queue []uint32 // files of its events with names, for the second reading
 	sect  []*opened
@@ -152,7 +158,9 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 	}
 	switch r.Tag {
 	case trace.TagEvent:
-		s.info.Events++
+		if !s.beside(g) {
+			s.info.Events++
+		}
 		s.ran(at, r)
 		s.event(th, at, r)
 		if s.opt.Path == PathHome || s.opt.Path == PathStrict {
@@ -163,6 +171,10 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 	case cabi.TagInput:
 		if at.stat {
 			s.stat(at, r)
+		} else if at.asks {
+			s.answered(at, r)
+		} else if at.gram != nil {
+			s.gramInput(at, r)
 		} else if at.row != nil && (at.row.Name == "connect" || at.row.Name == "__connect" || at.row.Name == "accept" || at.row.Name == "accept4") {
 			s.ends(at, r)
 		}
@@ -174,6 +186,10 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 		}
 	case cabi.TagRSS:
 		g.pages = max(g.pages, r.Nums[0])
+	case cabi.TagFork:
+		if child := s.byFork[forkKey{r.Thread.UID, r.Nums[0]}]; child != nil && child.fds == nil {
+			s.begin(child)
+		}
 	case cabi.TagUnseen, cabi.TagLost:
 		s.info.Unseen++
 	}
@@ -219,7 +235,7 @@ func (s *surveyor) sampled(at *threadAt, r *trace.Record) {
 // What next to nothing is: events, and ns.
 const eventsShort, gapsShort = 4, 6000
 
-// begin gives a process the descriptors of its parent as they are now, near enough to when it was forked.
+// begin gives a process the descriptors of its parent as they are now: when it was forked, or is first heard of.
 func (s *surveyor) begin(g *group) {
 	cwd := ""
 	if len(g.procs) > 0 {
@@ -258,6 +274,14 @@ func (s *surveyor) stat(at *threadAt, r *trace.Record) {
 	}
 }
 
+// answered learns what part of a file is asked for, of an answer that nobody has it: another one tells of the part that somebody has.
+func (s *surveyor) answered(at *threadAt, r *trace.Record) {
+	at.asks = false
+	if l, ok := lockOf(at.row, r); ok && l.kind == lockNone {
+		s.asked[at.site] = asked{l.start, l.length, l.whence}
+	}
+}
+
 // ends notes the two ends of a connection, for both sides of it.
 func (s *surveyor) ends(at *threadAt, r *trace.Record) {
 	f, ok := trace.ParseInput(nil, at.row, 0, r.Text[0])
@@ -281,10 +305,11 @@ func (s *surveyor) ends(at *threadAt, r *trace.Record) {
 }
 
 func (s *surveyor) event(th *thread, at *threadAt, r *trace.Record) {
-	at.stat = false
+	at.stat, at.asks, at.gram = false, false, nil
 	if r.Row == nil {
 		return
 	}
+	s.gram(th, at, r)
 	if r.Timed && r.Note&(cabi.NoteWaited|cabi.NoteDelayed) == 0 && int(r.Call) < len(s.usual) {
 		s.usual[r.Call].add(s.t.Clock.NS(r.End - r.Begin))
 	}
@@ -304,7 +329,7 @@ func (s *surveyor) event(th *thread, at *threadAt, r *trace.Record) {
 	}
 	switch o.code {
 	case cabi.OpRead, cabi.OpPread, cabi.OpWrite, cabi.OpPwrite:
-		s.transfer(o, of, r)
+		s.transfer(th, o, of, r)
 	case cabi.OpLseek:
 		if of != nil && r.Ret >= 0 {
 			of.off = r.Ret
@@ -332,6 +357,10 @@ func (s *surveyor) event(th *thread, at *threadAt, r *trace.Record) {
 		}
 	case cabi.OpPipe, cabi.OpSocketpair:
 		fds.fd[r.F[0]], fds.fd[r.F[1]] = &openFile{}, &openFile{}
+	case cabi.OpFcntlLock:
+		if asksForLock(r) {
+			at.asks, at.site = true, s.site(r.Thread, r)
+		}
 	case cabi.OpFstat:
 		if of != nil && of.some && r.Ret == 0 {
 			at.file, at.some, at.stat = of.file, true, true
@@ -351,6 +380,7 @@ func (s *surveyor) event(th *thread, at *threadAt, r *trace.Record) {
 	case opExec:
 		if r.Ret == 0 {
 			at.held = at.held[:0]
+			th.group.seen = nil
 		}
 	}
 	s.hold(th, at, o, r)
@@ -358,7 +388,7 @@ func (s *surveyor) event(th *thread, at *threadAt, r *trace.Record) {
 }
 
 // transfer notes what reading and writing says about a file.
-func (s *surveyor) transfer(o *op, of *openFile, r *trace.Record) {
+func (s *surveyor) transfer(th *thread, o *op, of *openFile, r *trace.Record) {
 	if of == nil || r.Ret <= 0 {
 		return
 	}
@@ -372,16 +402,21 @@ func (s *surveyor) transfer(o *op, of *openFile, r *trace.Record) {
 	if !of.some {
 		return
 	}
+	if o.code == cabi.OpPwrite {
+		s.files.list[of.file].parted = true
+		s.looks.wrote(th.group, of.file, from, r.Ret)
+	}
 	if o.code == cabi.OpWrite || o.code == cabi.OpPwrite {
 		s.files.write(of.file)
 		return
 	}
+	if o.code == cabi.OpPread {
+		s.looks.read(th.group, of.file, from, r.Ret, place{r.Thread.UID, r.N})
+	}
 	f := &s.files.list[of.file]
 	s.files.size(of.file, from+r.Ret)
-	if f.Flags&(cabi.FileZero|cabi.FileRandom|cabi.FileNull) == 0 && !f.changed {
-		f.calls++
-		f.bytes += r.Ret
-		f.ns += s.t.Clock.NS(r.End - r.Begin)
+	if f.Flags&(cabi.FileZero|cabi.FileRandom|cabi.FileNull) == 0 {
+		f.read(r.Ret, s.t.Clock.NS(r.End-r.Begin))
 	}
 }
 

@@ -98,7 +98,7 @@ func (j *joiner) join() error {
 	m.Options.Flight, m.Options.Chaos = 0, nil
 	if m.Issued != nil {
 		was := m.Issued
-		m.Issued = &trace.Issued{Run: was.Run, Target: was.Target, Upto: map[uint32]uint64{}}
+		m.Issued = &trace.Issued{Run: was.Run, Target: was.Target, Scale: was.Scale, Upto: map[uint32]uint64{}}
 		for uid, n := range j.cut.Events {
 			if n = min(n, was.Events(uid)); n > 0 {
 				m.Issued.Upto[uid] = n

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 func places() []string {
 	var all []string
 	for _, d := range []string{os.TempDir(), "/var/tmp", "/tmp"} {
-		if r, err := filepath.EvalSymlinks(d); err == nil && filepath.IsAbs(r) {
+		if r, err := filepath.EvalSymlinks(d); err == nil && filepath.IsAbs(r) && !slices.Contains(all, r) {
 			all = append(all, r)
 		}
 	}
@@ -93,20 +94,23 @@ func furnish(dir string) (string, *os.File, error) {
 
 // Sweep removes what killed worlds of this user have left. Commands call it when they begin.
 func Sweep() (removed []string) {
-	seen := map[string]bool{}
+	left, making := fmt.Sprintf("%s%d.", basePrefix, os.Getuid()), fmt.Sprintf("%s%d.", makingPrefix, os.Getuid())
 	for _, p := range places() {
-		left, _ := filepath.Glob(filepath.Join(p, fmt.Sprintf("%s%d.*", basePrefix, os.Getuid())))
-		making, _ := filepath.Glob(filepath.Join(p, fmt.Sprintf("%s%d.*", makingPrefix, os.Getuid())))
-		for _, dir := range making {
-			if st, err := os.Lstat(dir); err == nil && st.IsDir() && old(st) {
-				left = append(left, dir)
-			}
+		d, err := os.Open(p)
+		if err != nil {
+			continue
 		}
-		for _, dir := range left {
-			if st, err := os.Lstat(dir); err != nil || !st.IsDir() || seen[dir] {
+		names, _ := d.Readdirnames(-1)
+		d.Close()
+		for _, name := range names {
+			made := strings.HasPrefix(name, making)
+			if !made && !strings.HasPrefix(name, left) {
 				continue
 			}
-			seen[dir] = true
+			dir := filepath.Join(p, name)
+			if st, err := os.Lstat(dir); err != nil || !st.IsDir() || made && !old(st) {
+				continue
+			}
 			if stale(dir) && remove(dir) == nil {
 				removed = append(removed, dir)
 			}

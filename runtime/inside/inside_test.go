@@ -59,6 +59,7 @@ func TestMake(t *testing.T) {
 	}{
 		{"a new file", []Op{{Kind: OpOpen, Path: "/a"}}, "-/a"},
 		{"one that was there", []Op{{Kind: OpKept, Path: "/a", Kept: kept(1)}, {Kind: OpOpen, Path: "/a", Existed: true}}, "/a=1"},
+		{"one that another opened before it was kept", []Op{{Kind: OpOpen, Path: "/a"}, {Kind: OpKept, Path: "/a", Kept: kept(1)}, {Kind: OpOpen, Path: "/a", Existed: true}}, "/a=1"},
 		{"one that was too long", []Op{{Kind: OpKept, Path: "/a", Kept: &Kept{Size: 9}}, {Kind: OpOpen, Path: "/a", Existed: true}}, "?/a"},
 		{"made, removed", []Op{{Kind: OpMake, Path: "/a"}, {Kind: OpRemove, Path: "/a"}}, "-/a"},
 		{"removed, made", []Op{{Kind: OpKept, Path: "/a", Kept: kept(1)}, {Kind: OpRemove, Path: "/a"}, {Kind: OpMake, Path: "/a"}}, "/a=1"},

@@ -107,18 +107,21 @@ type world struct {
 	slots map[string]*node // by original name
 	work  map[string]bool
 	made  map[string]bool // names that the run made otherwise than by opening
+	kept  map[string]bool // names of originals: who opened one first need not be who kept it
 }
 
 const linksMax = 40
 
 // Make plans from the operations of a run, in the order of their time.
 func Make(ops []Op, out Outside) *Plan {
-	w := &world{out: out, slots: map[string]*node{}, work: map[string]bool{}, made: map[string]bool{}}
+	w := &world{out: out, slots: map[string]*node{}, work: map[string]bool{}, made: map[string]bool{}, kept: map[string]bool{}}
 	w.root = w.slot("/")
 	for i := range ops {
 		if k := ops[i].Kind; k == OpMake || k == OpRename || k == OpSwap {
 			w.made[path.Clean(ops[i].Path)] = true
 			w.made[path.Clean(ops[i].From)] = true
+		} else if k == OpKept && ops[i].Kept.OK {
+			w.kept[path.Clean(ops[i].Path)] = true
 		}
 	}
 	for i := range ops {
@@ -231,7 +234,7 @@ func (w *world) apply(op *Op) {
 		switch {
 		case k == nil:
 			w.put(dir, name, &node{kids: map[string]*node{}})
-		case k.orig != "" && !k.existed && !op.Existed && w.plain(k):
+		case k.orig != "" && !k.existed && !op.Existed && (!w.kept[k.orig] || w.made[k.orig]) && w.plain(k):
 			w.put(dir, name, &node{kids: map[string]*node{}})
 		case k.orig != "":
 			k.existed = true

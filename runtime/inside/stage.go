@@ -43,7 +43,7 @@ func Main() {
 	if os.Args[0] == wordStage {
 		err = stage(f, second)
 	} else {
-		err = process1(f, second)
+		err = again(f, second)
 	}
 	var s *stepError
 	if errors.As(err, &s) {
@@ -69,8 +69,8 @@ func step(name string, err error) error {
 	return &stepError{name, err}
 }
 
-// stage builds the new root and begins again in it, as process 1 whose threads have high numbers: low ones may be
-// wanted for the program.
+// stage builds the new root and goes on in it, as process 1 whose threads have high numbers: low ones may be wanted for
+// the program. Where the threads of our runtime have low ones it begins again; see threadsAside.
 func stage(control *os.File, lock int) error {
 	runtime.LockOSThread()
 	var o order
@@ -98,21 +98,52 @@ func stage(control *os.File, lock int) error {
 	if err := os.Chdir(o.Program.Dir); err != nil {
 		return step("start", err)
 	}
+	if err := send(control, rep); err != nil {
+		return err
+	}
+	if o.Plain || threadsAside() {
+		return process1(control, &o.Program, o.Outlives)
+	}
 	rest, err := memory(control, &o.Program, o.Outlives)
 	if err != nil {
 		return err
 	}
-	if err := send(control, rep); err != nil {
-		return err
-	}
-	if !o.Plain {
-		setNext(highPID())
-	}
+	setNext(highPID())
 	for _, fd := range []int{int(control.Fd()), rest, lock} {
 		unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
 	}
 	args := []string{wordInit, strconv.Itoa(lock), strconv.Itoa(int(control.Fd())), strconv.Itoa(rest)}
 	return syscall.Exec("/proc/self/exe", args, os.Environ())
+}
+
+// again is a stage that has begun again.
+func again(control *os.File, rest int) error {
+	f := os.NewFile(uintptr(rest), "inside")
+	var s second
+	if err := receive(f, &s); err != nil {
+		return err
+	}
+	f.Close()
+	return process1(control, &s.Program, s.Outlives)
+}
+
+// threadsAside reports whether all threads but the first have high numbers already: a command whose C code sets the next
+// number before Go starts there (replayd/aside.c) need not begin again, which takes as long as all that a stage does.
+func threadsAside() bool {
+	list, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return false
+	}
+	first, high := false, highPID()
+	for _, e := range list {
+		switch tid, err := strconv.Atoi(e.Name()); {
+		case err == nil && tid == 1:
+			first = true
+		case err != nil || tid < high:
+			return false
+		}
+	}
+	return first
 }
 
 // memory keeps what the second part needs in a file without a name.
@@ -327,10 +358,17 @@ func (b *builder) overlay(i int, at string) error {
 		lower = flat
 	}
 	opts := "lowerdir=" + escape(lower) + ",upperdir=" + escape(b.upper[i]) + ",workdir=" + escape(b.work[i]) + mark
-	tries := []string{opts}
-	if b.Trusted { // directories can then be renamed as they are
-		tries = []string{opts + ",redirect_dir=on", opts}
+	var tries []string
+	add := func(o string) {
+		if !b.Syncs { // the end of a world does not wait for the disk then. Old kernels do not know the word
+			tries = append(tries, o+",volatile")
+		}
+		tries = append(tries, o)
 	}
+	if b.Trusted { // directories can then be renamed as they are
+		add(opts + ",redirect_dir=on")
+	}
+	add(opts)
 	var err error
 	for _, o := range tries {
 		if err = unix.Mount("prophet", at, "overlay", 0, o); err == nil {
@@ -376,32 +414,28 @@ func (b *builder) enter() error {
 }
 
 // process1 starts the program and waits for all processes of the world.
-func process1(control *os.File, rest int) error {
+func process1(control *os.File, p *program, outlives bool) error {
 	runtime.LockOSThread()
-	f := os.NewFile(uintptr(rest), "inside")
-	var s second
-	if err := receive(f, &s); err != nil {
-		return err
-	}
-	f.Close()
 	signals := make(chan os.Signal, 64)
-	for i := 1; i < 32; i++ { // what comes from the terminal is for the program
+	var ours []os.Signal // what comes from the terminal is for the program
+	for i := 1; i < 32; i++ {
 		switch n := syscall.Signal(i); {
 		case n == unix.SIGCHLD || n == unix.SIGURG:
-		case s.Program.Limits.ignores(n):
+		case p.Limits.ignores(n):
 			signal.Ignore(n)
 		default:
-			signal.Notify(signals, n)
+			ours = append(ours, n)
 		}
 	}
+	signal.Notify(signals, ours...)
 	go func() {
 		for range signals {
 		}
 	}()
-	if s.Program.Plain {
+	if p.Plain {
 		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	} else if s.Program.Pids != "" {
-		page, err := shm.OpenPids(s.Program.Pids)
+	} else if p.Pids != "" {
+		page, err := shm.OpenPids(p.Pids)
 		if err != nil {
 			return step("start", err)
 		}
@@ -415,15 +449,15 @@ func process1(control *os.File, rest int) error {
 		}()
 	}
 	spare()
-	files, notes := s.Program.files()
-	pid, err := begin(&s.Program, files)
+	files, notes := p.files()
+	pid, err := begin(p, files)
 	if err != nil {
 		return step("start", err)
 	}
-	if err := send(control, report{PID: pid, Notes: notes}); err != nil && !s.Outlives {
+	if err := send(control, report{PID: pid, Notes: notes}); err != nil && !outlives {
 		return err
 	}
-	go listen(control, pid, s.Outlives)
+	go listen(control, pid, outlives)
 	for {
 		var ws unix.WaitStatus
 		got, err := unix.Wait4(-1, &ws, unix.WALL, nil)

@@ -46,6 +46,7 @@ type order struct {
 	Base     string
 	Upper    string // below Base: the directories of the layers
 	Real     bool   // no overlay
+	Syncs    bool   // Spec.Syncs
 	Plain    bool   // no namespaces either: the kernel refuses them
 	User     bool   // in a user namespace of its own
 	Trusted  bool   // overlayfs may use trusted attributes

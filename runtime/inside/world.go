@@ -34,6 +34,7 @@ type Spec struct {
 	Share    []string        // directories that are the same inside and outside, such as Prophet's shared memory
 	Writes   string          // "": removed at the end; WritesReal: no overlay; else a directory for what was written
 	Random   bool            // addresses are random
+	Syncs    bool            // what the program syncs goes to the disk, and takes the time of that, for programs that are measured
 	Limits   *Limits         // nil: as ours
 	Handed   *[]trace.Handed // descriptors that it is given besides, and no others; nil: ours
 	Outlives bool            // the program goes on when this process is killed
@@ -166,7 +167,7 @@ func (w *World) try() error {
 
 func (w *World) attempt(i int, y way, user, plain bool) error {
 	real := w.spec.Writes == WritesReal
-	o := order{Base: w.base, Upper: filepath.Join(w.base, "u"+strconv.Itoa(i)), Real: real, Plain: plain, User: user, Trusted: !user && initial(), Outlives: w.spec.Outlives,
+	o := order{Base: w.base, Upper: filepath.Join(w.base, "u"+strconv.Itoa(i)), Real: real, Syncs: w.spec.Syncs, Plain: plain, User: user, Trusted: !user && initial(), Outlives: w.spec.Outlives,
 		Program: program{Path: w.spec.Path, Argv: w.spec.Argv, Env: w.spec.Env, Dir: w.spec.Dir, PID: w.spec.PID, Random: w.spec.Random, Limits: w.spec.Limits, Handed: w.spec.Handed, Ambient: user, Plain: plain, Pids: w.spec.Pids}}
 	if p := w.spec.Plan; p != nil && !real {
 		o.Restore, o.Kept = p.Restore, p.kept

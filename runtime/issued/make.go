@@ -393,7 +393,8 @@ func (m *maker) operation(l *lane, e *entry) error {
 		s.to = m.h.threads[h].total // nothing comes after it but what the process says of its end
 	}
 	cut := e.unknown
-	if p.flags[k]&cabi.OpChoice != 0 && wait == nil && own && kindOf(e.Result) != kindOf(p.wants[k]) {
+	state := p.flags[k]&cabi.OpState != 0
+	if p.flags[k]&cabi.OpChoice != 0 && !(state && code == cabi.OpPread) && wait == nil && own && kindOf(e.Result) != kindOf(p.wants[k]) {
 		// The event is that of who had this result here, and was followed from here.
 		d := uint64(0)
 		if l.more && !cut {
@@ -404,7 +405,7 @@ func (m *maker) operation(l *lane, e *entry) error {
 		} else {
 			cut = true
 		}
-		s.ret, s.given = e.Result, true
+		s.ret, s.given = e.Result, !state
 	}
 	if code == cabi.OpFork && int(p.objs[k]) < len(p.mains) {
 		if main := p.mains[p.objs[k]]; int(main) < len(m.h.threads) && len(m.h.threads[main].streams) > 0 {
@@ -626,7 +627,7 @@ func (m *maker) finish(dir string) error {
 func (m *maker) meta() *trace.Meta {
 	meta := *m.src.Trace.Meta
 	meta.TicksHz = m.log.Hz
-	meta.Issued = &trace.Issued{Run: meta.Run, Target: m.src.Target}
+	meta.Issued, meta.Beside = &trace.Issued{Run: meta.Run, Target: m.src.Target, Scale: m.log.Scale}, nil
 	meta.Options.Serial, meta.Options.Flight = false, 0
 	if meta.Ended != nil {
 		ended := *meta.Ended

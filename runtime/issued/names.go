@@ -3,6 +3,7 @@ package issued
 import (
 	"maps"
 	"strings"
+	"sync"
 
 	"prophet/cabi"
 	"prophet/runtime/trace"
@@ -70,7 +71,7 @@ const (
 	orderBarrier
 )
 
-var rules = func() map[*trace.Row]*rowRule {
+var rules = sync.OnceValue(func() map[*trace.Row]*rowRule {
 	m := map[*trace.Row]*rowRule{}
 	for i := range cabi.Calls {
 		row := trace.RowOf(uint64(cabi.Calls[i].ID))
@@ -114,10 +115,10 @@ var rules = func() map[*trace.Row]*rowRule {
 		m[row] = r
 	}
 	return m
-}()
+})
 
 func ruleOf(row *trace.Row) *rowRule {
-	if r := rules[row]; r != nil {
+	if r := rules()[row]; r != nil {
 		return r
 	}
 	return &rowRule{}

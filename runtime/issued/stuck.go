@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"prophet/cabi"
 	"prophet/runtime/trace"
@@ -15,6 +17,12 @@ import (
 
 // ErrStuck is the error of an issue that came to no end.
 var ErrStuck = errors.New("nothing could move any more: what the threads wait for cannot come in the order that they came in here")
+
+// ErrLate is the error of one that took longer than it may.
+var ErrLate = errors.New("the issue came to no end")
+
+// waitsMost is how many threads that wait are named.
+const waitsMost = 8
 
 // Waiting is a thread that waits for what another has. Threads are named by their numbers in the trace.
 type Waiting struct {
@@ -25,9 +33,11 @@ type Waiting struct {
 }
 
 // Stuck says why nothing could move: the threads of Cycle wait for one another, each for the next one and the last for the first. None:
-// it is not known who waits for whom.
+// it is not known who waits for whom. Of an issue that took too long, with no such cycle, Waits are threads that wait for others.
 type Stuck struct {
-	Cycle []Waiting `json:"cycle,omitempty"`
+	Cycle []Waiting     `json:"cycle,omitempty"`
+	Waits []Waiting     `json:"waits,omitempty"`
+	Late  time.Duration `json:"late_ns,omitempty"` // what it was allowed to take, of one that took longer
 
 	t      *trace.Trace // of names; nil: there are none
 	object func(uint32) string
@@ -35,7 +45,7 @@ type Stuck struct {
 
 // Named is the same with the names that a trace has, and those of objects that object knows.
 func (s *Stuck) Named(t *trace.Trace, object func(uint32) string) *Stuck {
-	return &Stuck{s.Cycle, t, object}
+	return &Stuck{s.Cycle, s.Waits, s.Late, t, object}
 }
 
 func (s *Stuck) thread(uid uint32) string {
@@ -48,11 +58,11 @@ func (s *Stuck) thread(uid uint32) string {
 }
 
 func (s *Stuck) Error() string {
-	if len(s.Cycle) == 0 {
+	if len(s.Cycle) == 0 && s.Late == 0 {
 		return ErrStuck.Error()
 	}
 	var list []string
-	for _, w := range s.Cycle {
+	for _, w := range slices.Concat(s.Cycle, s.Waits) {
 		if w.Join {
 			list = append(list, fmt.Sprintf("thread %s waits for the end of thread %s", s.thread(w.Thread), s.thread(w.On)))
 			continue
@@ -63,16 +73,38 @@ func (s *Stuck) Error() string {
 		}
 		list = append(list, fmt.Sprintf("thread %s waits for %s, which thread %s has", s.thread(w.Thread), cmp.Or(object, fmt.Sprint("lock ", w.Object)), s.thread(w.On)))
 	}
-	return "deadlock: in the order that its threads came in here " + strings.Join(list, ", ")
+	said := strings.Join(list, ", ")
+	switch {
+	case len(s.Cycle) > 0:
+		return "deadlock: in the order that its threads came in here " + said
+	case len(list) == 0:
+		said = "no thread waits for a lock or for the end of another"
+	}
+	return fmt.Sprintf("%v in %v: %s", ErrLate, s.Late.Round(time.Millisecond), said)
 }
 
-func (s *Stuck) Unwrap() error { return ErrStuck }
+func (s *Stuck) Unwrap() error {
+	if len(s.Cycle) == 0 && s.Late > 0 {
+		return ErrLate
+	}
+	return ErrStuck
+}
 
-// FindStuck finds who waits for whom, of what the engine said of the threads of a program.
-func FindStuck(program string, threads []cabi.ProgResultThread) (*Stuck, error) {
-	s := &Stuck{}
-	cycle := cycleOf(threads)
-	if len(cycle) == 0 {
+// FindStuck finds who waits for whom, of what the engine said of the threads of a program. late is 0, or how long it was allowed to
+// take when it took longer.
+func FindStuck(program string, threads []cabi.ProgResultThread, late time.Duration) (*Stuck, error) {
+	s := &Stuck{Late: late}
+	waiting := cycleOf(threads)
+	list := &s.Cycle
+	if len(waiting) == 0 && late > 0 {
+		list = &s.Waits
+		for n, t := range threads {
+			if t.On > 0 && t.On <= uint64(len(threads)) && len(waiting) < waitsMost {
+				waiting = append(waiting, n)
+			}
+		}
+	}
+	if len(waiting) == 0 {
 		return s, nil
 	}
 	f, err := os.Open(program)
@@ -92,7 +124,7 @@ func FindStuck(program string, threads []cabi.ProgResultThread) (*Stuck, error) 
 		err := at(h.ThreadsAt, uint64(n), binary.Size(t), &t)
 		return t.UID, err
 	}
-	for i, n := range cycle {
+	for _, n := range waiting {
 		w := Waiting{}
 		var op cabi.ProgOp
 		if err := at(h.OpsAt, threads[n].At, binary.Size(op), &op); err != nil {
@@ -102,12 +134,12 @@ func FindStuck(program string, threads []cabi.ProgResultThread) (*Stuck, error) 
 			w.Object = op.Obj
 		}
 		if w.Thread, err = uid(n); err == nil {
-			w.On, err = uid(cycle[(i+1)%len(cycle)])
+			w.On, err = uid(int(threads[n].On - 1))
 		}
 		if err != nil {
 			return nil, err
 		}
-		s.Cycle = append(s.Cycle, w)
+		*list = append(*list, w)
 	}
 	return s, nil
 }

@@ -75,6 +75,28 @@ func (h *Home) Check() error {
 	return nil
 }
 
+// What is tried at home says little from there on: of a run that is over before that, what starts it and what else the machine does are
+// a large part; where its own runs differ by more, issues may as well.
+const (
+	ShortMost = 0.1 // seconds
+	NoiseMost = 0.1 // share
+)
+
+// Doubts are why the answer may mean little, though issuing at home did what the program did.
+func (h *Home) Doubts() []string {
+	var list []string
+	if len(h.Issued) == 0 {
+		return append(list, "issuing was not tried at home: nobody can tell how far off the answer may be")
+	}
+	if m := h.Median(); m < ShortMost {
+		list = append(list, fmt.Sprintf("the program takes %.0f ms at home: of so short a run starting it is a large part, which says little of the target; predict a longer one", m*1000))
+	}
+	if n := h.Noise(); n > NoiseMost {
+		list = append(list, fmt.Sprintf("the program's own runs at home are %.0f %% apart: no answer can be nearer than that; try it when the machine does nothing else, or more often (--home-runs)", n*100))
+	}
+	return list
+}
+
 // CoverLeast is which share of the program's CPU time events have to explain.
 const CoverLeast = 0.8
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +33,31 @@ func TestCheck(t *testing.T) {
 	}
 	if Cover(79, 100) == nil || Cover(80, 100) != nil || Cover(0, 0) != nil {
 		t.Error("coverage")
+	}
+}
+
+// What was tried at home says little where the program is over at once, or its own runs lie apart.
+func TestDoubts(t *testing.T) {
+	for _, x := range []struct {
+		home Home
+		want []string
+	}{
+		{Home{First: []float64{1, 1.01}, Issued: []float64{1, 1}, Again: []float64{1, 1}}, nil},
+		{Home{First: []float64{0.05}, Issued: []float64{0.05}, Again: []float64{0.05}}, []string{"takes 50 ms"}},
+		{Home{First: []float64{1}, Issued: []float64{1}, Again: []float64{1.5}}, []string{"40 % apart"}},
+		{Home{First: []float64{0.01}, Issued: []float64{0.02}, Again: []float64{0.02}}, []string{"takes 15 ms", "67 % apart"}},
+		{Home{}, []string{"not tried"}},
+	} {
+		got := x.home.Doubts()
+		if len(got) != len(x.want) {
+			t.Errorf("%+v: %q", x.home, got)
+			continue
+		}
+		for i := range got {
+			if !strings.Contains(got[i], x.want[i]) {
+				t.Errorf("%+v: %q", x.home, got)
+			}
+		}
 	}
 }
 

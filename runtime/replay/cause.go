@@ -27,7 +27,7 @@ func (s *State) causes(t *trace.Trace, o *Outside, d *Difference, th *trace.Thre
 		}
 		add("the trace is damaged", "%s", why)
 	}
-	byFile := s.fileCause(t, o, d, th, a, add)
+	byFile := namesCause(t, d, th, a, add) || s.fileCause(t, o, d, th, a, add)
 	programCause(t, o, th, add)
 	was := t.Meta.Command
 	switch {
@@ -47,7 +47,7 @@ func (s *State) causes(t *trace.Trace, o *Outside, d *Difference, th *trace.Thre
 		add("process ids differ", "%d ids could not be had again and are translated: a program that computes with them differs", s.Head.Pids)
 	}
 	if s.Head.Signals > 0 && !byFile {
-		add("a signal came elsewhere", "%d signals that came between two calls in the recording came right before the second", s.Head.Signals)
+		add("a signal came elsewhere", "%d signals that came between two calls in the recording came right before the second, %d where they had", s.Head.Signals, s.Head.Placed)
 	}
 	if !other {
 		s.guardCause(t, d, th, a, add)
@@ -59,6 +59,43 @@ func (s *State) causes(t *trace.Trace, o *Outside, d *Difference, th *trace.Thre
 		add("not known", "all that was compared before is the same; see what thread %s does before its event %d with data that is in no event", d.Thread, d.Event)
 	}
 	return c
+}
+
+// namesCause says whether another thread of the run makes, removes or renames what a call names.
+func namesCause(t *trace.Trace, d *Difference, th *trace.Thread, a *at, add func(string, string, ...any)) bool {
+	if th == nil || d.What != "result" || !a.found || a.rec.Row == nil || a.rec.Row.Class != cabi.Disk || len(a.paths) == 0 || t.Meta.Options.Serial {
+		return false
+	}
+	base, by := filepath.Base(a.paths[0]), ""
+	t.WalkOnly(cabi.SetOf(cabi.Disk), 1, func(of *trace.Thread) trace.Visit {
+		return func(r *trace.Record) error {
+			if by != "" || of == th || r.Tag != trace.TagEvent || r.Row == nil || r.Ret < 0 || !changesNames(r) {
+				return nil
+			}
+			for _, f := range r.Fields {
+				if (f.Kind == trace.FieldPath || f.Kind == trace.FieldStr) && filepath.Base(string(f.Text)) == base {
+					by = fmt.Sprintf("%s in thread %s", r.Row.Name, of.Name)
+				}
+			}
+			return nil
+		}
+	})
+	if by == "" {
+		return false
+	}
+	add("a name that the run changes", "%s changes what %q is, and which of such calls came first is not recorded; recorded under --serial the run re-executes identically", by, a.paths[0])
+	return true
+}
+
+// changesNames reports whether a call makes, removes or renames files.
+func changesNames(r *trace.Record) bool {
+	const create = 0o100
+	name := strings.TrimLeft(r.Row.Name, "_")
+	if strings.HasPrefix(name, "open") {
+		return r.F[0]&create != 0
+	}
+	return slices.ContainsFunc([]string{"unlink", "rename", "link", "symlink", "mkdir", "rmdir", "remove", "creat", "mknod", "mkfifo", "fopen", "freopen"},
+		func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // fileCause says whether a file has another content, or is not there.

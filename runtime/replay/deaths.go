@@ -117,6 +117,10 @@ func waits(t *trace.Trace, threads []*trace.Thread, pids map[int64][]*trace.Proc
 					told(r.Ret, syscall.WaitStatus(r.F[1]), false)
 				case "waitpid", "__waitpid", "wait4":
 					told(r.Ret, syscall.WaitStatus(r.F[2]), false)
+				case "system":
+					if n := len(r.Fields); n > 0 && len(r.Fields[n-1].Text) > 0 { // else it was asked whether there is a shell
+						told(int64(r.F[0]), syscall.WaitStatus(r.Ret), false)
+					}
 				case "waitid":
 					last.Call, last.F[2] = r.Call, r.F[2]
 				}

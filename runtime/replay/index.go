@@ -72,6 +72,9 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 		}
 		head.Token, skips = first<<cabi.TokenTID, gaps
 	}
+	if err := timers(t, threads); err != nil {
+		return nil, err
+	}
 	numbers, err := descriptors(t)
 	if err != nil {
 		return nil, err
@@ -82,33 +85,37 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 		fds = append(fds, list...)
 	}
 	// Room for each thread's id and those of children that record nothing, of which a process has few at once.
-	ids := make([]cabi.ReplayID, 1<<bits.Len(uint(4*len(threads)+4096)))
-	turns := make([]cabi.ReplayTurn, cabi.TurnBuckets)
+	ids := 1 << bits.Len(uint(4*len(threads)+4096))
 	head.Threads, head.Chunks, head.Procs, head.Data = uint32(len(threads)), uint32(len(chunks)), uint32(len(procs)), uint32(len(data))
-	var body bytes.Buffer
+	size := func(v any) int { return binary.Size(v) }
+	b := make([]byte, (HeadSize+63)&^63, 1<<12+size(threads)+size(chunks)+size(data)+size(procs)+size(skips)+size(fds)+ids*size(cabi.ReplayID{})+cabi.TurnBuckets*size(cabi.ReplayTurn{}))
+	place := func() uint64 {
+		b = append(b, make([]byte, -len(b)&63)...)
+		return uint64(len(b))
+	}
 	at := func(v any) uint64 {
-		for body.Len()%64 != 0 {
-			body.WriteByte(0)
-		}
-		off := uint64(binary.Size(head)+63)&^63 + uint64(body.Len())
-		binary.Write(&body, binary.LittleEndian, v) // of fixed size, into memory: it cannot fail
+		off := place()
+		b, _ = binary.Append(b, binary.LittleEndian, v) // of fixed size: it cannot fail
 		return off
 	}
-	head.ThreadsAt, head.ChunksAt, head.DataAt, head.ProcsAt, head.TurnsAt = at(threads), at(chunks), at(data), at(procs), at(turns)
+	room := func(n int, of any) uint64 { // zeros
+		off := place()
+		b = append(b, make([]byte, n*size(of))...)
+		return off
+	}
+	head.ThreadsAt, head.ChunksAt, head.DataAt, head.ProcsAt = at(threads), at(chunks), at(data), at(procs)
+	head.TurnsAt = room(cabi.TurnBuckets, cabi.ReplayTurn{})
 	head.SkipsAt, head.Skips = at(skips), uint32(len(skips))
 	head.FdsAt, head.Fds = at(fds), uint32(len(fds))
-	head.IDsAt, head.IDs = at(ids), uint32(len(ids))
+	head.IDsAt, head.IDs = room(ids, cabi.ReplayID{}), uint32(ids)
 	if flags&cabi.ReplayLearn != 0 || t.Meta.Issued != nil {
-		moved := make([]cabi.ReplayMoved, movedMax)
-		head.MovedAt, head.Moved = at(moved), movedMax
+		head.MovedAt, head.Moved = room(movedMax, cabi.ReplayMoved{}), movedMax
 	}
-	var b bytes.Buffer
-	size := (binary.Size(head)+63)&^63 + body.Len()
-	head.Size = uint64(size)
-	binary.Write(&b, binary.LittleEndian, head)
-	b.Write(make([]byte, (binary.Size(head)+63)&^63-b.Len()))
-	b.Write(body.Bytes())
-	return b.Bytes(), nil
+	head.Size = uint64(len(b))
+	if _, err := binary.Encode(b, binary.LittleEndian, head); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // movedMax is how many files may be told apart by what they are called here and in the trace; others keep what they are called here.

@@ -17,6 +17,7 @@ type Result struct {
 	Threads    int         `json:"threads"`
 	Processes  int         `json:"processes"`
 	Signals    uint32      `json:"signals_between_calls"`
+	Placed     uint32      `json:"signals_placed"` // that came between two calls as well, but where they were
 	Pids       uint32      `json:"pids_translated"`
 	Status     int         `json:"status"`          // exit status of replayd
 	CPUNS      int64       `json:"cpu_ns"`          // CPU time of the program and its surroundings

@@ -67,7 +67,7 @@ func (t *tokens) meta(m *trace.Meta) *trace.Meta {
 			TimedOut: e.TimedOut, At: e.At, Recovered: e.Recovered}
 	}
 	if i := m.Issued; i != nil { // Upto is for who re-executes it
-		out.Issued = &trace.Issued{Run: hex.EncodeToString(t.sum('r', []byte(i.Run))[:8]), Target: t.hostWhole(i.Target), Cut: i.Cut}
+		out.Issued = &trace.Issued{Run: hex.EncodeToString(t.sum('r', []byte(i.Run))[:8]), Target: t.hostWhole(i.Target), Cut: i.Cut, Scale: i.Scale}
 	}
 	if m.Scrubbed != nil { // what was gone stays gone
 		all, _ := KindNames()

@@ -182,7 +182,7 @@ func (s *scrubber) edit(r *trace.Record) bool {
 	case cabi.TagUnseen:
 		n[1] = s.memory(n[1])
 		r.Text[0] = []byte(s.detail(string(r.Text[0])))
-	case cabi.TagSigInfo: // 32 bytes as the kernel has them: addresses, and what the sender gave
+	case cabi.TagSigInfo, cabi.TagPlace: // addresses, what the sender gave, and what registers had
 		s.count(Inputs, s.keep.all[Inputs] && s.keep.all[Memory])
 		return s.keep.all[Inputs] && s.keep.all[Memory]
 	default:

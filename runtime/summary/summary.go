@@ -75,6 +75,7 @@ type Exit struct {
 	RChar, WChar, Own        uint64
 	CPUNS, ChildNS           uint64
 	readSeen, writeSeen, cpu uint64
+	modules                  uint64
 	at                       uint64 // ticks
 	told                     bool
 }
@@ -125,6 +126,7 @@ type part struct {
 	signals int64
 	marks   int64
 	preempt int64
+	modules uint64
 	unknown int64
 	peak    uint64
 	nap     uint64 // ticks: longer calls are not running
@@ -327,6 +329,8 @@ func (p *part) control(r *trace.Record) {
 		p.peak = max(p.peak, n[0])
 	case cabi.TagSignal:
 		p.signals++
+	case cabi.TagModule:
+		p.modules++
 	case cabi.TagMark:
 		p.marks++
 	case cabi.TagKept:
@@ -426,12 +430,30 @@ func (s *Summary) take(p *part, t *trace.Trace, waits map[objKey]*Wait, exits ma
 		exits[p.th.Proc] = e
 	}
 	if p.exit != nil {
-		p.exit.readSeen, p.exit.writeSeen, p.exit.cpu = e.readSeen, e.writeSeen, e.cpu
+		p.exit.readSeen, p.exit.writeSeen, p.exit.cpu, p.exit.modules = e.readSeen, e.writeSeen, e.cpu, e.modules
 		*e = *p.exit
 	}
 	e.readSeen += p.read
 	e.writeSeen += p.write
 	e.cpu += p.cpu + uint64(t.Clock.NS(p.run))
+	e.modules += p.modules
+}
+
+// What the kernel and the dynamic linker read of a program's files for it to begin, which the kernel counts as read by the
+// process: the first bytes of the program, its headers and those of its interpreter, and as much of each library as the
+// dynamic linker looks at, those that are loaded later, too.
+const (
+	execReads    = 256 + 28 + 64 + (13+11)*56 + 2*784 // the last of the C library's, which has more headers than others
+	libraryReads = 832
+	notLibraries = 3 // modules: the program, the dynamic linker, the kernel's
+)
+
+// loading is how much was read to load the program of p.
+func loading(p *trace.Proc, e *Exit) uint64 {
+	if p.How == cabi.ProcForked || e == nil {
+		return 0
+	}
+	return execReads + libraryReads*(max(e.modules, notLibraries)-notLibraries)
 }
 
 // first is the program that a process began with, before any exec.
@@ -444,7 +466,7 @@ func first(p *trace.Proc) *trace.Proc {
 
 // cover adds up what the kernel counted and what the events explain. The kernel counts a process over all programs it
 // ran, so those that another followed by exec count with the last one; and it adds a child's counts to its parent's
-// when the parent has waited for it, so those are taken off there.
+// when the parent has waited for it, so those are taken off there. What was read to load a program is nobody's.
 func (s *Summary) cover(t *trace.Trace, exits map[*trace.Proc]*Exit) {
 	replaced := map[*trace.Proc]bool{}
 	for _, p := range t.Procs {
@@ -484,16 +506,18 @@ func (s *Summary) cover(t *trace.Trace, exits map[*trace.Proc]*Exit) {
 			c.NoExit++
 			continue
 		}
-		own, read, write := e.Own, e.readSeen, e.writeSeen
+		own, read, write, load := e.Own, e.readSeen, e.writeSeen, loading(p, e)
 		cpu := e.cpu
 		for q, hops := p, 0; q.How == cabi.ProcExeced && q.Parent != nil && q.Parent.PID == q.PID && hops < 1<<10; hops++ {
 			q = q.Parent
+			load += loading(q, exits[q])
 			if b := exits[q]; b != nil {
 				own, read, write = own+b.Own, read+b.readSeen, write+b.writeSeen
 			}
 		}
 		of := children[first(p)]
-		c.ReadBytes += e.RChar - min(of.read, e.RChar)
+		counted := e.RChar - min(of.read, e.RChar)
+		c.ReadBytes += counted - min(load, counted-min(read, counted))
 		c.WriteBytes += e.WChar - min(of.write+own, e.WChar)
 		c.ReadSeen += read
 		c.WriteSeen += write

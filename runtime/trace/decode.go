@@ -411,6 +411,8 @@ func (d *Decoder) control(r *Record, tag uint64) bool {
 		n[0], n[1] = n[0]>>3, n[0]&7
 	case cabi.TagSigInfo:
 		n[0], n[1], n[2], n[3] = c.v(), c.v(), c.v(), c.v()
+	case cabi.TagPlace:
+		n[0], n[1], n[2], n[3], n[4] = c.v(), c.v(), c.v(), c.v(), c.v()
 	case cabi.TagFrames:
 		n[0] = c.v()
 		r.Text[0] = c.s()

@@ -42,6 +42,13 @@ type Meta struct {
 
 	Scrubbed *Scrubbed `json:"scrubbed,omitempty"`
 	Issued   *Issued   `json:"issued,omitempty"`
+	Beside   *Beside   `json:"beside,omitempty"`
+}
+
+// Beside says that other runs of the program lie in the trace, whose threads never began in its own: all from these numbers on.
+type Beside struct {
+	UID  uint32 `json:"threads_from"`
+	Proc uint32 `json:"processes_from"`
 }
 
 // Issued says that the trace is of an issue of another trace's demand: in the order and at the times of that, with what the program
@@ -52,6 +59,8 @@ type Issued struct {
 	Cut    uint64 `json:"operations_cut"`   // that are missing, as nobody knows what the program does there
 
 	Upto map[uint32]uint64 `json:"events,omitempty"` // of each thread, by UID, so many first events; nil: all are of the issue
+
+	Scale float64 `json:"cpu_factor,omitempty"` // CPU time that these took there for one second of the other trace's; 0: 1
 }
 
 // Events is how many first events of a thread are of the issue.

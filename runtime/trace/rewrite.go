@@ -34,6 +34,8 @@ type Part struct {
 	Head func(h *Header)       // may change the number and the flags of a chunk that is about to be written; nil: they stay
 	Base func(x uint64) uint64 // what becomes of stamps; nil: they stay. It must grow with x
 	Data uint64                // added to the numbers of data chunks
+	UID  uint32                // added to the thread's number, in what is not records: those are Edit's
+	Proc uint32                // and to its process's
 }
 
 // Rewrite writes the trace's chunks to w, one for one, with what edit makes of each record. Nothing is copied that was
@@ -168,7 +170,7 @@ func (rw *rewriter) chunk(th *Thread, ref *chunkRef) error {
 	if len(rw.out) == 0 && rw.part.Upto != 0 {
 		return nil
 	}
-	head := ref.header()
+	head := rw.header(ref)
 	head.Base = base
 	if rw.part.Head != nil {
 		rw.part.Head(&head)
@@ -343,6 +345,12 @@ func (rw *rewriter) control(r *Record) {
 	rw.out = b
 }
 
+func (rw *rewriter) header(ref *chunkRef) Header {
+	h := ref.header()
+	h.UID, h.Proc = h.UID+rw.part.UID, h.Proc+rw.part.Proc
+	return h
+}
+
 func (rw *rewriter) copyData(r *Record) error {
 	ref := rw.t.findData(r.Thread.UID, r.Nums[0])
 	if ref == nil {
@@ -357,7 +365,7 @@ func (rw *rewriter) copyData(r *Record) error {
 		return nil
 	}
 	rw.data = b
-	head := ref.header()
+	head := rw.header(ref)
 	head.Seq += rw.part.Data
 	return rw.w.Put(MemChunk{head, b[:ref.len]})
 }

@@ -221,6 +221,13 @@ func (p *Printer) describe(out []item, r *Record) (string, []item) {
 			num(name, n[i])
 		}
 		return "siginfo", out
+	case cabi.TagPlace:
+		hex("pc", n[0])
+		hex("sp", n[1])
+		for i, name := range []string{"first", "second", "third"} {
+			hex(name, n[2+i])
+		}
+		return "place", out
 	case cabi.TagFrames:
 		num("stack", n[0])
 		num("bytes", uint64(len(r.Text[0])))

@@ -25,7 +25,8 @@ int main(void)
 	CHECK(fcntl(20, F_SETFD, FD_CLOEXEC) == 0 && fcntl(20, F_GETFD) == FD_CLOEXEC);
 	CHECK(fcntl(fd, F_SETFL, O_APPEND | O_NONBLOCK) == 0 && (fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_NONBLOCK)) == (O_RDWR | O_APPEND | O_NONBLOCK));
 	FAILS(fcntl(99, F_GETFD), EBADF);
-	FAILS(fcntl(fd, 12345, 0), EINVAL);
+	FAILS(fcntl(fd, 12345, &l), EINVAL);
+	CHECK(fcntl(fd, F_GETOWN, &l) == 0 && fcntl(fd, F_GETSIG, &l) == 0); /* what is no argument of theirs is not looked at */
 	FAILS(fcntl(fd, F_SETLK, (void *)8), EFAULT);
 	CHECK(fcntl(fd, F_SETLK, &l) == 0);
 	CHECK(fcntl(fd, F_OFD_SETLK, &o) == 0);

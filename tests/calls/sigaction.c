@@ -104,7 +104,7 @@ int main(void)
 	hits = 0;
 	raise(SIGUSR1);
 	sigaction(SIGUSR1, 0, &old);
-	printf("reset %d %d\n", hits, old.sa_handler == SIG_DFL);
+	printf("reset %d %d flags %d\n", hits, old.sa_handler == SIG_DFL, (old.sa_flags & (int)(SA_RESETHAND | SA_SIGINFO | SA_RESTART)) == (int)SA_RESETHAND);
 	a.sa_handler = again;
 	a.sa_flags = SA_NODEFER;
 	sigaction(SIGUSR1, &a, 0);

@@ -1,5 +1,6 @@
 // Waiting for signals, with and without handlers.
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/time.h>
@@ -27,7 +28,7 @@ int main(void)
 	union sigval v = {.sival_int = 42};
 	sigset_t set, empty;
 	siginfo_t si;
-	int sig = 0;
+	int sig = 0, ends[2];
 	sigemptyset(&empty);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
@@ -71,6 +72,15 @@ int main(void)
 	soon();
 	printf("interrupted %d", sigwaitinfo(&set, &si) == SIGALRM);
 	printf(" %d\n", hits);
+	pipe(ends);
+	sigaddset(&set, SIGRTMIN + 1);
+	sigprocmask(SIG_BLOCK, &set, 0);
+	fcntl(ends[0], F_SETOWN, getpid());
+	fcntl(ends[0], F_SETSIG, SIGRTMIN + 1);
+	fcntl(ends[0], F_SETFL, O_ASYNC);
+	write(ends[1], "x", 1);
+	printf("readable %d", sigwaitinfo(&set, &si) == SIGRTMIN + 1);
+	printf(" %d %d %d\n", si.si_code == POLL_IN, si.si_fd == ends[0], si.si_band != 0);
 	printf("EFAULT %d %d\n", sigsuspend((sigset_t *)8), errno == EFAULT);
 	printf("gone %d %d\n", sigqueue(0x3fffffff, SIGUSR1, v), errno == ESRCH);
 	return 0;

@@ -37,6 +37,8 @@ int main(void)
 	printf("%d\n", WEXITSTATUS(system("echo from sh; exit 7")));
 	st = system("kill -9 $$");
 	printf("killed %d %d\n", WIFSIGNALED(st), WTERMSIG(st));
+	st = system("kill -15 $$");
+	printf("killed %d %d\n", WIFSIGNALED(st), WTERMSIG(st));
 	printf("missing %d\n", WEXITSTATUS(system("surely-not-there 2>/dev/null")));
 	a.sa_handler = handler;
 	a.sa_flags = SA_RESTART;

@@ -1,6 +1,7 @@
 // Threads begin, end and are awaited in every way; names and values stay the program's.
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,22 @@ static void *cancels_itself(void *p)
 	return p;
 }
 
+static sem_t asked;
+
+/* Cancelled where it asks for the second time: what would come then is not done. */
+static void *asks(void *lock)
+{
+	pthread_testcancel();
+	sem_post(&asked);
+	pthread_cleanup_push(clean, (void *)1000);
+	pthread_mutex_lock(lock);
+	pthread_mutex_unlock(lock);
+	pthread_testcancel();
+	puts("was not cancelled");
+	pthread_cleanup_pop(0);
+	return 0;
+}
+
 static pthread_mutex_t awake = PTHREAD_MUTEX_INITIALIZER;
 
 /* Until it may be joined; a nap alone was over too soon where the machine had others to run. */
@@ -97,6 +114,9 @@ int main(void)
 	void *r;
 	int i, n;
 	pthread_key_create(&key, destroy);
+	pthread_attr_init(&a);
+	pthread_attr_setstacksize(&a, 1ul << 46);
+	printf("first %d\n", pthread_create(&t, &a, plain, 0) == EAGAIN); /* from here on the C library locks its streams */
 	printf("create %d\n", pthread_create(&t, 0, plain, (void *)41));
 	printf("join %d", pthread_join(t, &r));
 	printf(" %ld\n", (long)r);
@@ -108,6 +128,14 @@ int main(void)
 	printf("cancel %d", pthread_cancel(t));
 	printf(" join %d", pthread_join(t, &r));
 	printf(" %d cleaned %d destroyed %d\n", r == PTHREAD_CANCELED, cleaned, destroyed);
+	pthread_mutex_lock(&awake);
+	sem_init(&asked, 0, 0);
+	pthread_create(&t, 0, asks, &awake);
+	sem_wait(&asked);
+	pthread_cancel(t);
+	pthread_mutex_unlock(&awake);
+	printf("asks %d", pthread_join(t, &r));
+	printf(" %d cleaned %d\n", r == PTHREAD_CANCELED, cleaned);
 	pthread_create(&t, 0, cancels_itself, 0);
 	pthread_join(t, &r);
 	printf("self %d\n", r == PTHREAD_CANCELED);

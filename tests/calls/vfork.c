@@ -51,6 +51,18 @@ int main(void)
 	if (p == 0)
 		_exit(4);
 	printf("__vfork %d\n", ended(p));
+	p = vfork();
+	if (p == 0) {
+		raise(SIGTERM);
+		_exit(5);
+	}
+	printf("by a signal %d\n", ended(p));
+	p = vfork();
+	if (p == 0) {
+		kill(getpid(), SIGKILL);
+		_exit(5);
+	}
+	printf("killed %d\n", ended(p));
 	for (i = 0; i < 20; i++) {
 		p = vfork();
 		if (p == 0) {

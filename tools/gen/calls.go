@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -259,7 +260,7 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	if simple {
 		return simpleWrapper(b, c, s, call, again, convert, obj, fields, data, after)
 	}
-	fmt.Fprintf(b, "\nEXPORT %s %s(%s)\n{\n\tstruct ev e;\n", s.ret, s.name, s.args)
+	fmt.Fprintf(b, "\nEXPORT %s%s %s(%s)\n{\n\tstruct ev e;\n", leap(c), s.ret, s.name, s.args)
 	if len(input) > 0 {
 		b.WriteString("\tu8 answer[INPUT_ROOM];\n")
 	}
@@ -291,6 +292,17 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	}
 	b.WriteString("}\n")
 	return nil
+}
+
+// unasked are the functions on files and sockets that may come back without having asked the kernel for anything.
+var unasked = regexp.MustCompile(`^(telldir|seekdir|f?pathconf|get(serv|proto|host|name|addr).*)$`)
+
+// leap is how a wrapper returns that has always asked the kernel when it does.
+func leap(c cabi.Call) string {
+	if (c.Class == cabi.Disk || c.Class == cabi.Net) && !unasked.MatchString(c.Name) {
+		return "LEAP "
+	}
+	return ""
 }
 
 // begins is the begin of an event. Where data goes through a descriptor it is asked what that is.
@@ -325,7 +337,7 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, again, convert str
 	lines(b, after)
 	b.WriteString("\tshim_done(&e);\n\treturn r;\n}\n")
 	if w := strings.Fields(c.Sys); len(w) > 0 {
-		call = fmt.Sprintf("shim_may_ask(CALL_%s) ? shim_asked(sys(SYS_%s)) : %s", id, strings.Join(w, ", "), call)
+		call = fmt.Sprintf("shim_may_ask(CALL_%s, %s) ? shim_asked(sys(SYS_%s)) : %s", id, descriptor(c), strings.Join(w, ", "), call)
 	}
 	f := map[string]string{"f1": "0", "f2": "0", "f3": "0"}
 	for _, x := range fields {
@@ -359,7 +371,7 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, again, convert str
 			quiet += fmt.Sprintf("shim_fd_quiet_%s(%s) && ", which, fd[:strings.Index(fd, ",")])
 		}
 	}
-	fmt.Fprintf(b, "\nEXPORT %s %s(%s)\n{\n\tstruct thr *t = shim_simple(CLASS_%s);\n\tu64 begin, end;\n\t%s r;\n", s.ret, s.name, s.args, c.Class, s.ret)
+	fmt.Fprintf(b, "\nEXPORT %s%s %s(%s)\n{\n\tstruct thr *t = shim_simple(CLASS_%s);\n\tu64 begin, end;\n\t%s r;\n", leap(c), s.ret, s.name, s.args, c.Class, s.ret)
 	fmt.Fprintf(b, "\tif (unlikely(!t))\n\t\treturn %s_event(CALLER()%s%s);\n", id, comma, params)
 	fmt.Fprintf(b, "\tbegin = shim_simple_begin(t, CALL_%s);\n\tshim_near(t, %s, key_sc(CALLER(), CALL_%s));\n\tr = %s;\n", id, near, id, call)
 	repeat(b, again, "begin")

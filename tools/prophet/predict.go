@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -35,6 +36,7 @@ import (
 type forecast struct {
 	report.Prediction
 	Refused  string      `json:"refused,omitempty"`
+	Warnings []string    `json:"warnings,omitempty"` // why the answer may mean little
 	Issues   int         `json:"issues"`
 	Seconds  []float64   `json:"issues_seconds"` // what each took
 	Factor   float64     `json:"cpu_factor"`
@@ -53,6 +55,8 @@ type forecast struct {
 	// What `replayd issue` is given beside the compiled trace (--keep), and what was tried at home: for who measures on.
 	Args  []string     `json:"issue_args"`
 	Tried predict.Home `json:"tried_at_home"`
+
+	of round // whose path it is, where none is proven
 }
 
 // predictor is one call of the command.
@@ -62,6 +66,7 @@ type predictor struct {
 	issues, homeRuns    int
 	whatIfs             int
 	rounds              int
+	limit               time.Duration             // of an issue; 0: by what was recorded
 	strict              int                       // rounds at most; 0: none
 	told                *trace.CPUs               // that the program was told of; nil: those of home
 	here                *trace.CPUs               // home's; nil: not asked yet
@@ -70,6 +75,8 @@ type predictor struct {
 	split               *split
 	force               bool
 	trace               *trace.Trace
+	library             string         // a directory of other runs of the program; "": none
+	known               []*trace.Trace // those in it
 	info                *demand.Info
 	home                predict.Home
 	machine             *calibrate.Machine
@@ -100,7 +107,7 @@ on as few.
 What is predicted is one path: threads take turns as they come on the target, wait loops and work queues included, and
 results that home saw are followed as home followed them. Whether the program would take that path is then tried: it is executed at home
 in the order of one of the issues. Where it asks for the very events that were issued the path is proven: that one, of
-that issue, and no other. Where it does not, what it does is learnt, and issued in the next round. Where no round is proven the path is the recorded one, and
+that issue, and no other. Where it does not, what it does is learnt, and issued in the next round. A library keeps that for later predictions of the same command. Where no round is proven the path is the recorded one, and
 it is said which share of its events comes from where the program did another thing.` + predictJSON,
 		Example: "  prophet predict app.prophet --target local,cpus=1\n  prophet predict app.prophet --target ssh://me@host --target local,dir=/mnt/disk --json",
 		Args:    args(1, "a trace"),
@@ -110,6 +117,8 @@ it is said which share of its events comes from where the program did another th
 	c.Flags().IntVar(&p.homeRuns, "home-runs", 3, "how often the program and an issue are tried at home; 0: they are not")
 	c.Flags().IntVar(&p.whatIfs, "what-if", 3, "how often each change of a resource is issued; 0: what it could bring is taken from the critical path")
 	c.Flags().IntVar(&p.rounds, "rounds", 3, "in how many rounds at most a path is to be proven; 0: none is")
+	c.Flags().DurationVar(&p.limit, "limit", 0, "end an issue that takes longer, and say who waits for whom in it (default: a minute, and 30 times the recorded run with its CPU time)")
+	c.Flags().StringVar(&p.library, "library", "", "a `directory` of traces of the same program: what it did there is known in the first round, and what rounds learn is added")
 	c.Flags().IntVar(&p.strict, "strict", 0, "prove the path once more, for comparison, by issues that end at the first lock in another order or other result, each in a round of its own, in at most so many `rounds`")
 	c.Flags().Lookup("strict").NoOptDefVal = strictMost
 	c.Flags().BoolVar(&p.force, "force", false, "predict even where it would be refused")
@@ -120,8 +129,8 @@ it is said which share of its events comes from where the program did another th
 		if len(targets) == 0 {
 			return usage("which target? --target, one of\n%s", target.Forms)
 		}
-		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 || p.whatIfs < 0 || p.whatIfs > 1000 || p.rounds < 0 || p.rounds > 1000 || p.strict < 0 || p.strict > 1_000_000 {
-			return usage("--issues wants 1 to 1000, --home-runs, --what-if and --rounds 0 to 1000, --strict 0 to 1000000")
+		if p.issues < 1 || p.issues > 1000 || p.homeRuns < 0 || p.homeRuns > 1000 || p.whatIfs < 0 || p.whatIfs > 1000 || p.rounds < 0 || p.rounds > 1000 || p.strict < 0 || p.strict > 1_000_000 || p.limit < 0 {
+			return usage("--issues wants 1 to 1000, --home-runs, --what-if and --rounds 0 to 1000, --strict 0 to 1000000, --limit a time, as 90s")
 		}
 		if p.keep != "" && len(targets) > 1 {
 			return usage("--keep is of one target")
@@ -180,6 +189,14 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 	}
 	p.trace = t
 	defer p.closeShapes()
+	if err := p.openLibrary(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, k := range p.known {
+			k.Close()
+		}
+	}()
 	work, err := scratch.Make("", scratch.Predict)
 	if err != nil {
 		return nil, err
@@ -263,7 +280,7 @@ func (p *predictor) atHome(ctx context.Context) error {
 	if p.homeRuns == 0 {
 		return nil
 	}
-	bar := term.NewProgress("trying at home")
+	bar := term.NewProgress("trying at home").Keep()
 	defer bar.Done()
 	at := &issuer{p: p}
 	if err := at.open(ctx, target.Spec{Text: "local"}); err != nil {
@@ -338,7 +355,7 @@ func (p *predictor) demandOn(ctx context.Context, cpus int) (float64, error) {
 	h := p.fewer[cpus]
 	if h == nil {
 		name := fmt.Sprintf("local,cpus=%d", cpus)
-		bar := term.NewProgress("trying at home on " + plural(cpus, "CPU"))
+		bar := term.NewProgress("trying at home on " + plural(cpus, "CPU")).Keep()
 		defer bar.Done()
 		at := &issuer{p: p}
 		if err := at.open(ctx, target.Spec{Text: name, CPUs: cpus}); err != nil {
@@ -542,6 +559,9 @@ func (i *issuer) once(ctx context.Context, program string, more ...string) (*iss
 	var r issueResult
 	got := false
 	args := slices.Concat([]string{"--program", program, "--json", "--dir", "."}, i.args(), more)
+	if i.p.limit > 0 {
+		args = append(args, "--limit", i.p.limit.String())
+	}
 	res, err := i.Issue(ctx, target.Request{Args: args}, func(line string) {
 		if json.Unmarshal([]byte(line), &r) == nil && r.Wall > 0 {
 			got = true
@@ -569,17 +589,15 @@ func (i *issuer) once(ctx context.Context, program string, more ...string) (*iss
 }
 
 // ask issues on one target and works out the answer.
-func (p *predictor) ask(ctx context.Context, t *target.Target) (*forecast, error) {
+func (p *predictor) ask(ctx context.Context, t *target.Target) (_ *forecast, err error) {
 	s := t.Spec()
-	bar := term.NewProgress("issuing on " + s.Text)
-	defer bar.Done()
 	at := &issuer{p: p}
 	if err := at.take(ctx, t); err != nil {
 		return nil, err
 	}
 	defer at.Close()
 	var info *target.Info
-	err := at.steady(ctx, func() (err error) {
+	err = at.steady(ctx, func() (err error) {
 		info, err = at.Hello(ctx, false, nil)
 		return err
 	})
@@ -619,6 +637,8 @@ func (p *predictor) ask(ctx context.Context, t *target.Target) (*forecast, error
 		return nil, err
 	}
 	seconds := proof.seconds
+	bar := term.NewProgress("issuing on " + s.Text).Keep()
+	defer bar.Done()
 	for n := len(seconds); n < p.issues; n++ {
 		r, err := at.issue(ctx, proof.name)
 		if err != nil {
@@ -628,6 +648,7 @@ func (p *predictor) ask(ctx context.Context, t *target.Target) (*forecast, error
 		f.Other, f.Unknown, f.Forced, f.Outside = r.Other, r.Unknown, r.Forced, float64(r.Outside)/1e9
 		bar.Set(int64(n+1), int64(p.issues))
 	}
+	bar.Done()
 	f.Target, f.Args, f.Tried = s.Text, at.args(), p.home
 	proof.tell(f)
 	if p.strict > 0 {
@@ -644,8 +665,27 @@ func (p *predictor) ask(ctx context.Context, t *target.Target) (*forecast, error
 	if p.homeRuns > 0 {
 		f.Home, f.Off = p.home.Median(), p.home.Off()
 	}
-	bar.Done()
+	f.Warnings = p.home.Doubts()
+	defer func() { err = errors.Join(err, p.keepIssued(proof)) }()
 	return f, p.explain(ctx, at, f, seconds)
+}
+
+// keepIssued puts what was issued in the end where it is to be kept.
+func (p *predictor) keepIssued(r *proof) error {
+	if p.keep == "" || r.program == p.keep {
+		return nil
+	}
+	from, err := os.Open(r.program)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.Create(p.keep)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
 }
 
 // speed is how much CPU time the target needs for a second of ours.

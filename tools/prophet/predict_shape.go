@@ -127,7 +127,7 @@ func asksForCPUs(t *trace.Trace) (asks [3]bool, err error) {
 // recordAs records the program where all is as before the recorded run, and tells it how many CPUs there are.
 func (p *predictor) recordAs(ctx context.Context) error {
 	runs := min(max(p.homeRuns, 1), shapeRuns)
-	bar := term.NewProgress(fmt.Sprintf("recording with %d CPUs", p.told[0]))
+	bar := term.NewProgress(fmt.Sprintf("recording with %d CPUs", p.told[0])).Keep()
 	defer bar.Done()
 	made := map[uint64]string{} // by CPU time
 	for i := range runs {

@@ -45,7 +45,7 @@ func (p *predictor) proveStrict(ctx context.Context, at *issuer) (*strictly, err
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	bar := term.NewProgress("proving strictly on " + at.Spec().Text)
+	bar := term.NewProgress("proving strictly on " + at.Spec().Text).Keep()
 	defer bar.Done()
 	r, begin := &strictly{Most: p.strict, Unproven: 1}, time.Now()
 	defer func() { r.Seconds = time.Since(begin).Seconds() }()

@@ -43,6 +43,7 @@ const predictJSON = `
   sensitivity               {resource, how, seconds, low_seconds, high_seconds, issues}: by how much the time changes if
                             that is done to the resource, least and most, in so many issues; in none: the path's share,
                             which is the most that can be won
+  warnings                  why the answer may mean little: the program is too short, or too different from itself
   notes                     what is not known, and why; refused why it should not be relied on
   unknown_ways other_ways forced_waits  results that home never had, those it had elsewhere, waits that were helped
   unlearnt_loops            wait loops of which only home's order is known
@@ -92,6 +93,9 @@ func (p *predictor) say(w io.Writer, list []*forecast) {
 		if f.Refused != "" {
 			fmt.Fprintf(w, "           %s\n", f.Refused)
 		}
+	}
+	for _, w := range p.home.Doubts() {
+		line("careful", "%s", w)
 	}
 	if p.info.Unlearnt > 0 {
 		line("loops", "of %s only home's order is known", plural(p.info.Unlearnt, "wait loop"))

@@ -108,7 +108,7 @@ func (p *predictor) breakDown(ctx context.Context, at *issuer, f *forecast, seco
 	if err != nil {
 		return err
 	}
-	bar := term.NewProgress("where the time goes on " + at.Spec().Text)
+	bar := term.NewProgress("where the time goes on " + at.Spec().Text).Keep()
 	defer bar.Done()
 	log := filepath.Join(p.work, "log")
 	took, err := p.logged(ctx, at, predict.Median(seconds), log)

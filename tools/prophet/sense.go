@@ -71,8 +71,8 @@ machine blurs the result; what is smaller than the noise counts as nothing.`,
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		p := term.NewProgress("re-executing " + a[0])
-		s, err := senseTrace(ctx, a[0], a[1:], threads, pairs, p.Set)
+		p := term.NewProgress("re-executing " + a[0]).Keep()
+		s, err := senseTrace(ctx, a[0], a[1:], threads, pairs, p.Say)
 		p.Done()
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
@@ -117,8 +117,8 @@ func saySense(s *sense.Sense) {
 	}
 }
 
-// senseTrace re-executes and fits; the fit counts as two rounds of progress.
-func senseTrace(ctx context.Context, path string, argv []string, threads, pairs int, progress func(done, all int64)) (*sense.Sense, error) {
+// senseTrace re-executes and fits.
+func senseTrace(ctx context.Context, path string, argv []string, threads, pairs int, progress func(how func() string)) (*sense.Sense, error) {
 	exe, err := run.FindReplayd()
 	if err != nil {
 		return nil, err
@@ -128,18 +128,19 @@ func senseTrace(ctx context.Context, path string, argv []string, threads, pairs 
 	if s.CPUs > 1 && threads > 1 {
 		kinds = append(kinds, sense.OneCore)
 	}
+	how := map[string]string{"alone": "undisturbed", sense.Neighbour: "beside a neighbour", sense.OneCore: "on one core"}
 	used := map[string][]float64{}
-	done, all := int64(0), int64((pairs+2)*len(kinds))
+	done, all := 0, pairs*len(kinds)
 	for i := range pairs {
 		for k := range kinds { // the first of a round is another one each time
 			kind := kinds[(i+k)%len(kinds)]
+			done++
+			progress(func() string { return fmt.Sprintf("%d of %d, %s", done, all, how[kind]) })
 			ns, err := reexecuted(ctx, exe, path, argv, kind)
 			if err != nil {
 				return nil, err
 			}
 			used[kind] = append(used[kind], ns)
-			done++
-			progress(done, all)
 		}
 	}
 	s.Neighbour, s.OneCore = sense.NewGrowth(used[sense.Neighbour], used["alone"]), sense.NewGrowth(used[sense.OneCore], used["alone"])
@@ -150,6 +151,7 @@ func senseTrace(ctx context.Context, path string, argv []string, threads, pairs 
 		company, g = sense.Neighbour, s.Neighbour
 	}
 	if g.Matters() {
+		progress(func() string { return "all done; fitting the loop" })
 		out, err := exec.CommandContext(ctx, exe, "walk", "--company", company, "--growth", strconv.FormatFloat(g.Growth, 'g', -1, 64)).Output()
 		if err != nil {
 			return nil, fmt.Errorf("fitting the loop: %w", err)

@@ -1,0 +1,75 @@
+// cflags: -O2
+// A server computes an answer to each datagram of its clients, by an address that it is bound to; one of them is connected to it, and the
+// other one has no address before it sends. What comes to nobody is lost.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile unsigned long sink;
+
+static void burn(unsigned n)
+{
+	unsigned long x = n;
+	for (unsigned k = 0; k < n; k++)
+		x = x * 6364136223846793005ul + 1;
+	sink = x;
+}
+
+static void serve(int fd, int n)
+{
+	char b[2000];
+	for (int i = 0; i < n; i++) {
+		struct sockaddr_in from;
+		socklen_t len = sizeof from;
+		ssize_t r = recvfrom(fd, b, sizeof b, 0, (struct sockaddr *)&from, &len);
+		burn(3000000);
+		sendto(fd, b, (size_t)r + 1, 0, (struct sockaddr *)&from, len);
+	}
+}
+
+static void ask(struct sockaddr_in to, int connected, int n)
+{
+	char b[2000] = {0};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	if (connected)
+		connect(fd, (struct sockaddr *)&to, sizeof to);
+	for (int i = 0; i < n; i++) {
+		if (connected) {
+			send(fd, b, 100, 0);
+			read(fd, b, sizeof b);
+		} else {
+			sendto(fd, b, 900, 0, (struct sockaddr *)&to, sizeof to);
+			recvfrom(fd, b, sizeof b, 0, NULL, NULL);
+		}
+	}
+	close(fd);
+}
+
+int main(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET}, lost = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof a;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) || getsockname(fd, (struct sockaddr *)&a, &len))
+		return 1;
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (!fork()) {
+		serve(fd, 40);
+		_exit(0);
+	}
+	close(fd);
+	for (int i = 0; i < 2; i++)
+		if (!fork()) {
+			ask(a, i, 20);
+			_exit(0);
+		}
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	sendto(fd, "x", 1, 0, (struct sockaddr *)&lost, sizeof lost);
+	while (wait(NULL) > 0)
+		;
+	puts("done");
+}
