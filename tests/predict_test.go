@@ -413,7 +413,21 @@ func TestPredict(t *testing.T) {
 }
 
 // Locks of files are issued on the files that home locked: who cannot have one at once does what home did then.
+// One that is in vain more often than it was at home is new, and ends there: on a busy machine that is no fault.
 func TestIssueFileLocks(t *testing.T) {
+	got, not := 0, 0
+	for i := 0; i < 5 && (got < 2 || not < 1); i++ {
+		if got, not = issuedFileLocks(t); got < 1 {
+			break
+		}
+	}
+	if got < 2 || not < 1 {
+		t.Errorf("%d locks, and %d that were not to be had", got, not)
+	}
+}
+
+// issuedFileLocks is how many locks an issue of two processes at one lock got, and how many it did not.
+func issuedFileLocks(t *testing.T) (got, not int) {
 	script := `exec 3>other; flock lock sleep 0.2 & sleep 0.05; for i in 1 2 3 4 5 6 7 8 9; do flock -n lock true && break; sleep 0.05; done; wait`
 	rec := Cmd{Argv: []string{"bash", "-c", script}}.Recorded(t)
 	if rec.Status != "exit status 0" {
@@ -438,7 +452,6 @@ func TestIssueFileLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	got, not := 0, 0
 	for i := range l.Threads {
 		var x cabi.ProgLog
 		for it := l.Iter(i); it.Next(&x) == nil; {
@@ -454,9 +467,7 @@ func TestIssueFileLocks(t *testing.T) {
 			}
 		}
 	}
-	if got < 2 || not < 1 {
-		t.Errorf("%d locks, and %d that were not to be had", got, not)
-	}
+	return got, not
 }
 
 // Locks of two processes that run one program are one in the issue, each with a state of its own, at random addresses as at fixed
