@@ -236,6 +236,7 @@ type Replay struct {
 	Options   [1024]byte
 	Preload   [8192]byte
 	Given     [4200]byte // PROPHET_TRACE as its children had it
+	Run       [24]byte   // the recorded run's tag in PROPHET_RUN, 16 hex digits
 	Parted    uint32     // as Diverged, where ReplayLearn is set
 	Moved     uint32     // how many ReplayMoved there is room for, a power of two; 0: none
 	MovedAt   uint64

@@ -558,13 +558,14 @@ struct replay {
 	uint8_t options[1024];
 	uint8_t preload[8192];
 	uint8_t given[4200];
+	uint8_t run[24];
 	uint32_t parted;
 	uint32_t moved;
 	uint64_t movedat;
 	uint32_t placed;
 	uint32_t stepped;
 };
-_Static_assert(sizeof(struct replay) == 25984, "replay");
+_Static_assert(sizeof(struct replay) == 26008, "replay");
 _Static_assert(offsetof(struct replay, magic) == 0, "replay.Magic");
 _Static_assert(offsetof(struct replay, version) == 8, "replay.Version");
 _Static_assert(offsetof(struct replay, threads) == 12, "replay.Threads");
@@ -609,11 +610,12 @@ _Static_assert(offsetof(struct replay, trace) == 8344, "replay.Trace");
 _Static_assert(offsetof(struct replay, options) == 12544, "replay.Options");
 _Static_assert(offsetof(struct replay, preload) == 13568, "replay.Preload");
 _Static_assert(offsetof(struct replay, given) == 21760, "replay.Given");
-_Static_assert(offsetof(struct replay, parted) == 25960, "replay.Parted");
-_Static_assert(offsetof(struct replay, moved) == 25964, "replay.Moved");
-_Static_assert(offsetof(struct replay, movedat) == 25968, "replay.MovedAt");
-_Static_assert(offsetof(struct replay, placed) == 25976, "replay.Placed");
-_Static_assert(offsetof(struct replay, stepped) == 25980, "replay.Stepped");
+_Static_assert(offsetof(struct replay, run) == 25960, "replay.Run");
+_Static_assert(offsetof(struct replay, parted) == 25984, "replay.Parted");
+_Static_assert(offsetof(struct replay, moved) == 25988, "replay.Moved");
+_Static_assert(offsetof(struct replay, movedat) == 25992, "replay.MovedAt");
+_Static_assert(offsetof(struct replay, placed) == 26000, "replay.Placed");
+_Static_assert(offsetof(struct replay, stepped) == 26004, "replay.Stepped");
 
 struct replaythread {
 	uint32_t uid;

@@ -655,8 +655,12 @@ static int try_join(void)
 	}
 	if (*p != ':' || shim_parse(p + 1, &p) != dir_mark(dir))
 		return 1;
-	if (*p == ':')
+	if (*p == ':') {
+		char *hint = (char *)p;
 		shim_run.slot_hint = (u32)shim_parse(p + 1, 0);
+		while (*hint && *hint != '.')
+			*hint++ = '.'; /* it was for this exec only, and differs from run to run */
+	}
 	return join(dir, parse_hex(run));
 }
 
@@ -678,23 +682,31 @@ static void pad_run(char *run, u32 len)
 	run[len] = 0;
 }
 
+static void put_run(struct text *t, const char *tag, u32 proc, u32 uid, u32 nth, const char *dir)
+{
+	shim_put(t, "PROPHET_RUN=");
+	shim_put(t, tag);
+	shim_put(t, ":");
+	shim_putd(t, proc);
+	shim_put(t, ":");
+	shim_putd(t, uid);
+	shim_put(t, ":");
+	shim_putd(t, nth);
+	shim_put(t, ":");
+	shim_putd(t, (i64)dir_mark(dir));
+}
+
 void shim_trace_env(char *trace, u32 cap, char *run, u32 slot)
 {
+	char tag[24];
 	struct text t;
+	shim_text(&t, tag, sizeof tag);
+	shim_putx(&t, shim_ctl.tag, 16);
 	shim_text(&t, trace, cap);
 	shim_put(&t, "PROPHET_TRACE=");
 	shim_put(&t, shim_run.dir);
 	shim_text(&t, run, RUN_TEXT);
-	shim_put(&t, "PROPHET_RUN=");
-	shim_putx(&t, shim_ctl.tag, 16);
-	shim_put(&t, ":");
-	shim_putd(&t, shim_run.proc);
-	shim_put(&t, ":");
-	shim_putd(&t, shim_self.uid);
-	shim_put(&t, ":");
-	shim_putd(&t, shim_self.nfork);
-	shim_put(&t, ":");
-	shim_putd(&t, (i64)dir_mark(shim_run.dir));
+	put_run(&t, tag, shim_run.proc, shim_self.uid, shim_self.nfork, shim_run.dir);
 	if (slot != ~0u) {
 		shim_put(&t, ":");
 		shim_putd(&t, slot);
@@ -734,14 +746,16 @@ static int wiped_make(void)
 	return 0;
 }
 
-/* As long as in the recorded run. */
-static char *recorded_run(const char *e, const char *preload, const char *dir)
+/* As in the recorded run: programs print and send their environment. */
+static char *recorded_run(const char *preload, const char *dir)
 {
 	static char run[RUN_ROOM];
+	struct text t;
 	u32 lib = 0;
 	while (preload[lib] && preload[lib] != ':' && preload[lib] != ' ')
 		lib++;
-	shim_copy(run, e, shim_len(e) < RUN_TEXT ? shim_len(e) : RUN_TEXT - 1);
+	shim_text(&t, run, RUN_TEXT);
+	put_run(&t, (const char *)shim_index->run, shim_run.parent_proc, shim_run.parent_uid, shim_run.parent_nth, dir);
 	pad_run(run, run_len(lib, shim_len(dir)));
 	return run;
 }
@@ -763,7 +777,7 @@ static void recorded_environment(char **envp)
 		} else if (shim_starts(e, "LD_PRELOAD=") && *x->preload) {
 			e = (char *)x->preload;
 		} else if (shim_starts(e, "PROPHET_RUN=") && *x->preload) {
-			e = recorded_run(e, (const char *)x->preload + sizeof "LD_PRELOAD=" - 1, (const char *)x->given + sizeof "PROPHET_TRACE=" - 1);
+			e = recorded_run((const char *)x->preload + sizeof "LD_PRELOAD=" - 1, (const char *)x->given + sizeof "PROPHET_TRACE=" - 1);
 		}
 		if (*e)
 			envp[to++] = e;

@@ -479,15 +479,15 @@ func TestRecordAddresses(t *testing.T) {
 	}
 }
 
-// A re-execution starts with the directory, environment, limits and umask of the recording, whatever they are now, and
-// changes nothing outside; as root and as an ordinary user.
+// A re-execution starts with the directory, environment (our own variables of children and of what is exec'd, too), limits
+// and umask of the recording, whatever they are now, and changes nothing outside; as root and as an ordinary user.
 func TestReexecStartsAlike(t *testing.T) {
 	needRoot(t, "runs as other users")
 	for _, u := range users {
 		t.Run(u.name, func(t *testing.T) {
 			dir, bin := room(t, u)
 			sh(t, u, dir, "echo one >a")
-			line := `ulimit -n 333; umask 027; exec ` + bin + `/prophet record -q -o ../run.prophet -- sh -c 'echo "$ODD"; pwd; ulimit -n; umask; echo $$; echo two >>a; read x <a; echo $x; : >new; echo *'`
+			line := `ulimit -n 333; umask 027; exec ` + bin + `/prophet record -q -o ../run.prophet -- sh -c 'echo "$ODD"; pwd; ulimit -n; umask; echo $$; echo two >>a; read x <a; echo $x; : >new; echo *; env; exec env'`
 			out, errs, status := sh(t, u, dir, line, "ODD=a b\"c")
 			if status != 0 || !strings.HasPrefix(out, "a b\"c\n") {
 				t.Fatalf("recording: %d %q %s", status, out, errs)

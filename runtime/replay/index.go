@@ -21,6 +21,7 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 	}
 	copy(head.Dir[:], dir)
 	recordedEnvironment(&head, t.Meta.Env, dir)
+	copy(head.Run[:len(head.Run)-1], t.Meta.Run)
 	last := uint32(0)
 	for _, th := range t.Threads {
 		last = max(last, th.UID)
