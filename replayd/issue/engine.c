@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,7 +21,7 @@
 
 struct run run;
 
-enum { HELD_NS = 10000000, REFILL_NS = 250000000, GRAM_ROOM = 16 << 20 };
+enum { HELD_NS = 10000000, REFILL_NS = 250000000, PERIOD_NS = 100000000, GRAM_ROOM = 16 << 20 };
 enum { LOOK_NS = 10000000, STILL_LOOKS = 300, SURE_LOOKS = 10, RELAX_MAX = 100000, LAST_LOOKS = 30 };
 
 u64 now_ns(void)
@@ -385,6 +386,19 @@ void run_ends(void)
 	run.shared->cpu = cpu;
 }
 
+/*
+ * refill waits until there is all of a quota again, of which what was measured and prepared took: a program begins with it. And it begins
+ * at any moment of the quota's period. We went on, when the quota was used up, as a period began, and would always begin at the same
+ * moment: with most of a period behind us, whose quota is then as good as for nothing.
+ */
+static void refill(void)
+{
+	u32 chance = 0;
+	if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0)
+		chance = (u32)now_ns() * 2654435769u;
+	nanosleep(&(struct timespec){0, REFILL_NS + (i64)((u64)chance * PERIOD_NS >> 32)}, NULL);
+}
+
 /* measure_loop calibrates the loop. iter_ns: what an iteration is taken to take, whatever it does now; 0: that. */
 static int measure_loop(u64 bytes, double lines, double iter_ns)
 {
@@ -439,9 +453,8 @@ int issue_main(int argc, char **argv)
 	memory_begin();
 	struct progresult r = {.magic = PROPHET_ResultMagic, .version = PROPHET_ProgVersion, .threads = run.head->threads};
 	if (io_prepare()) {
-		/* What was measured and prepared took of the quota; a program begins with all of it. */
 		if (held || argv[10][0] == '1')
-			nanosleep(&(struct timespec){0, REFILL_NS}, NULL);
+			refill();
 		u64 t0 = ticks(), n0 = now_ns();
 		run.shared->begin = t0;
 		pid_t pid = fork();
