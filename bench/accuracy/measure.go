@@ -34,12 +34,8 @@ type measurer struct {
 
 // known is what is known of a recorded program.
 type known struct {
-	w       *workload
-	trace   string
-	home    float64
-	tried   predict.Home // what predict tried at home, the first time that it was asked
-	refused string
-	asked   bool
+	w     *workload
+	trace string
 }
 
 // forecast is what is needed of `prophet predict --json`.
@@ -143,12 +139,8 @@ func (m *measurer) record(ctx context.Context, w *workload) (*known, error) {
 const strictMost = "20"
 
 func (m *measurer) ask(ctx context.Context, k *known, at *place, program string, strict bool) (*forecast, error) {
-	runs := "3"
-	if k.asked {
-		runs = "1" // so that its CPU time is known as the machine is now
-	}
 	// What has to be given in any case is said beside it that it would be refused.
-	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--what-if", "0", "--home-runs", runs, "--rounds", strconv.Itoa(m.rounds), "--keep", program)
+	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--what-if", "0", "--rounds", strconv.Itoa(m.rounds), "--keep", program)
 	if strict {
 		cmd.Args = append(cmd.Args, "--strict="+strictMost)
 	}
@@ -164,9 +156,6 @@ func (m *measurer) ask(ctx context.Context, k *known, at *place, program string,
 	}
 	if err != nil && f.Refused == "" {
 		return nil, fmt.Errorf("prophet predict: %w: %s", err, strings.TrimSpace(said.String()))
-	}
-	if !k.asked {
-		k.asked, k.refused, k.tried, k.home = true, f.Refused, f.Tried, f.Home
 	}
 	return f, nil
 }
@@ -240,7 +229,7 @@ func (m *measurer) pair(ctx context.Context, w *workload, name string) (*pair, e
 		p.Error = err.Error()
 		return p, ctx.Err()
 	}
-	p.Home, p.Refused, p.Tried = k.home, k.refused, k.tried
+	p.Home, p.Refused, p.Tried = f.Home, f.Refused, f.Tried
 	p.Strict = f.Strict
 	p.Rounds, p.Proven, p.Share, p.Unknown, p.Forced = f.Rounds, f.Proven, 1-f.Share, f.Unknown, f.Forced
 	os.Setenv("PROPHET_REPLAYD", filepath.Join(m.build, "replayd"))

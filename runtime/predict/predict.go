@@ -27,23 +27,46 @@ type CPU struct {
 	Factor  float64 `json:"factor"` // what the recorded demand was multiplied by
 }
 
-// demandMost bounds by how much the demand is corrected: what differs by more did something else.
-const demandMost = 1.5
+// Bounds of how the demand is corrected: what differs by more did something else. It is corrected down by far more than up, as what it took
+// to keep what calls read and wrote is in it: where they are of 64 KiB that is two thirds of it.
+const (
+	demandLeast = 0.1
+	demandMost  = 1.5
+)
 
 // Demand is what the recorded CPU demand, of so many seconds, has to be multiplied by for an issue at home to take the CPU time that the
 // program takes there. The recorded run was made at another time, with the recorder in every process, and is only one; and what lies before
 // a program's first event and behind its last is not in it. What the calls of an issue take beside the demand stays as it is.
 func (h *Home) Demand(recorded float64) float64 {
-	var factors []float64
-	for _, c := range h.CPU {
-		if recorded > 0 && c.Program > 0 && c.Issued > 0 {
-			factors = append(factors, c.Factor+(c.Program-c.Issued)/recorded)
-		}
-	}
+	factors := h.factors(recorded)
 	if len(factors) == 0 {
 		return 1
 	}
-	return min(max(Median(factors), 1/demandMost), demandMost)
+	return min(max(Median(factors), demandLeast), demandMost)
+}
+
+// factors are what each turn says of the demand.
+func (h *Home) factors(recorded float64) (list []float64) {
+	for _, c := range h.CPU {
+		if recorded > 0 && c.Program > 0 && c.Issued > 0 {
+			list = append(list, c.Factor+(c.Program-c.Issued)/recorded)
+		}
+	}
+	return list
+}
+
+// SureWithin is how well the demand has to be known, as a share of what the program takes.
+const SureWithin = 0.015
+
+// Sure reports whether the demand is known well enough: of a program whose CPU time differs from run to run, as that of threads that
+// take each other's caches, it takes more turns.
+func (h *Home) Sure(recorded float64) bool {
+	f := h.factors(recorded)
+	if len(f) == 0 {
+		return recorded <= 0
+	}
+	off := (Quantile(f, 0.84) - Quantile(f, 0.16)) / 2 * 1.25 / math.Sqrt(float64(len(f)))
+	return off*recorded <= SureWithin*h.Median()
 }
 
 // Noise is how far the program's runs are from one another as a share: the medians of the two runs of each turn.

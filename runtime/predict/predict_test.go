@@ -64,7 +64,7 @@ func TestDoubts(t *testing.T) {
 // The demand is corrected until issues take the CPU time of the program, whatever their calls take beside it; within bounds.
 func TestDemand(t *testing.T) {
 	for _, x := range []struct{ recorded, calls, program, want float64 }{
-		{1, 0, 0.9, 0.9}, {1, 0.2, 0.9, 0.7}, {0.5, 0.3, 1, 1.4}, {0, 0.1, 1, 1}, {1, 0, 5, demandMost}, {1, 0.1, 0.2, 1 / demandMost},
+		{1, 0, 0.9, 0.9}, {1, 0.2, 0.9, 0.7}, {0.5, 0.3, 1, 1.4}, {0, 0.1, 1, 1}, {1, 0, 5, demandMost}, {1, 0.1, 0.4, 0.3}, {1, 0.2, 0.2, demandLeast},
 	} {
 		h := &Home{}
 		for range 3 {
@@ -82,6 +82,31 @@ func TestDemand(t *testing.T) {
 	}
 	if got := (&Home{}).Demand(1); got != 1 {
 		t.Errorf("not measured: %g", got)
+	}
+}
+
+// Of a program whose CPU time differs from run to run more turns are wanted than of one whose does not; not where that is little of what it takes.
+func TestSure(t *testing.T) {
+	home := func(wall float64, cpu ...float64) *Home {
+		h := &Home{First: []float64{wall}}
+		for _, c := range cpu {
+			h.CPU = append(h.CPU, CPU{Program: c, Issued: 1, Factor: 1})
+		}
+		return h
+	}
+	for _, x := range []struct {
+		h    *Home
+		want bool
+	}{
+		{home(1, 1, 1.01, 1, 0.99), true}, {home(1, 1, 1.4, 0.8, 1.1), false}, {home(100, 1, 1.4, 0.8, 1.1), true}, {&Home{}, false},
+		{home(1, 1, 1.1, 0.9, 1, 1.1, 0.9, 1, 1, 1, 1, 1.01, 0.99, 1, 1, 1, 1), true},
+	} {
+		if got := x.h.Sure(1); got != x.want {
+			t.Errorf("%+v: %v", x.h, got)
+		}
+	}
+	if !(&Home{}).Sure(0) {
+		t.Error("a program without demand")
 	}
 }
 

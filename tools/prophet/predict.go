@@ -114,7 +114,7 @@ it is said which share of its events comes from where the program did another th
 	}
 	c.Flags().StringArrayVarP(&targets, "target", "t", nil, "a `TARGET`:\n"+target.Forms)
 	c.Flags().IntVarP(&p.issues, "issues", "n", 10, "how often the demand is issued")
-	c.Flags().IntVar(&p.homeRuns, "home-runs", 3, "how often the program and an issue are tried at home; 0: they are not")
+	c.Flags().IntVar(&p.homeRuns, "home-runs", 3, "how often the program and an issue are tried at home, and up to four times as often where its CPU time differs from run to run; 0: they are not")
 	c.Flags().IntVar(&p.whatIfs, "what-if", 3, "how often each change of a resource is issued; 0: what it could bring is taken from the critical path")
 	c.Flags().IntVar(&p.rounds, "rounds", 3, "in how many rounds at most a path is to be proven; 0: none is")
 	c.Flags().DurationVar(&p.limit, "limit", 0, "end an issue that takes longer, and say who waits for whom in it (default: a minute, and 30 times the recorded run with its CPU time)")
@@ -290,11 +290,14 @@ func (p *predictor) atHome(ctx context.Context) error {
 	return p.turns(ctx, at, &p.home, run.CPUs(), bar.Set)
 }
 
+// unsureTimes is how many times as many turns as usual are made of a program whose CPU time is not known well enough then.
+const unsureTimes = 4
+
 // turns runs the program on so many of home's CPUs, issues its demand there and runs it again. What comes first finds caches cold and
 // the demand as it was recorded: it does not count, but for the CPU time.
 func (p *predictor) turns(ctx context.Context, at *issuer, h *predict.Home, cpus int, progress func(done, all int64)) error {
 	done, all := int64(0), int64(3*p.homeRuns+2)
-	step := func() { done++; progress(done, all) }
+	step := func() { done++; progress(done, max(done, all)) }
 	program := func() (t took, err error) {
 		if t, err = p.program1(ctx, cpus); err == nil {
 			step()
@@ -322,7 +325,7 @@ func (p *predictor) turns(ctx context.Context, at *issuer, h *predict.Home, cpus
 	if err != nil {
 		return err
 	}
-	for range p.homeRuns {
+	for n := 0; n < p.homeRuns || n < unsureTimes*p.homeRuns && !h.Sure(p.info.CPU.Seconds()); n++ {
 		first, err := program()
 		if err != nil {
 			return err
@@ -623,7 +626,7 @@ func (p *predictor) ask(ctx context.Context, t *target.Target) (_ *forecast, err
 		at.loop = p.loop
 	}
 	p = q
-	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: p.homeRuns, Unlearnt: p.info.Unlearnt, Threads: p.info.Threads, Told: p.told}
+	f := &forecast{Issues: p.issues, Factor: at.factor, Checked: len(p.home.First), Unlearnt: p.info.Unlearnt, Threads: p.info.Threads, Told: p.told}
 	if p.told != nil {
 		f.Notes = append(f.Notes, fmt.Sprintf("the program asks how many CPUs there are: it was recorded anew at home, told of %d, of which it may use %d, and issued as it ran then, with %s", p.told[1], p.told[0], plural(p.info.Threads, "thread")))
 	}

@@ -22,7 +22,7 @@ const predictJSON = `
   target                    as it was asked for
   predicted_seconds         the median of the issues; issues is how many, issues_seconds what each took
   low_seconds high_seconds  the median of as many real runs lies between them with 90 % certainty
-  home_seconds              the median of the program's home_runs at home; of none the time of the recorded run
+  home_seconds              the median of the program's home_runs at home (turns of two runs); of none the time of the recorded run
   noise                     how far two rounds of the program lie apart at home, and home_issue_error how far issues
                             are from the program there, as shares
   threads                   of the path that is issued; told_cpus where the program was recorded anew at home, as it
