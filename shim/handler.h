@@ -13,5 +13,7 @@ struct kernel_action {
 
 HIDDEN int shim_handled(int sig); /* the program has a handler for it */
 HIDDEN void shim_handler_asked(int sig, struct kernel_action *k); /* what the kernel said that it has becomes what the program gave */
+/* What the kernel is to be given of what the program gives. */
+HIDDEN const struct kernel_action *shim_handler_given(int sig, const struct kernel_action *k, struct kernel_action *mine);
 
 #endif

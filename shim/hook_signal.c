@@ -13,6 +13,7 @@
 #include "replay.h"
 #include "stack.h"
 #include "step.h"
+#include "steps_net.h"
 #include "steps_proc.h"
 #include <stdarg.h>
 
@@ -299,6 +300,23 @@ void shim_handler_asked(int sig, struct kernel_action *k)
 		shim_zero(k, sizeof *k);
 	k->handler = was.sa_handler;
 	k->flags = (k->flags & ~0xfffffffful) | (u32)was.sa_flags;
+}
+
+const struct kernel_action *shim_handler_given(int sig, const struct kernel_action *k, struct kernel_action *mine)
+{
+	struct sigaction a;
+	if (!wraps(sig) || sig == 32 || sig == 33 || !shim_may_read(k, sizeof *k) || !is_handler(k->handler))
+		return k;
+	*mine = *k;
+	shim_zero(&a, sizeof a);
+	a.sa_sigaction = wrapped(sig, as_full(k->handler), k->flags & SA_SIGINFO, 1);
+	a.sa_flags = (int)k->flags | SA_SIGINFO;
+	if (unlikely(shim_replays))
+		restarts(sig, &a);
+	added[sig] = (u32)a.sa_flags & ~(u32)k->flags;
+	mine->handler = a.sa_handler;
+	mine->flags |= (u32)a.sa_flags;
+	return mine;
 }
 
 typedef int (*sigaction_fn)(int, const struct sigaction *, struct sigaction *);

@@ -135,6 +135,8 @@ static NOINLINE int run(const char *line, char *const *env, pid_t *pid)
 	if (r == 0) {
 		pid_t w;
 		*pid = c.pid;
+		if (unlikely(shim_replays))
+			shim_re_inside(shim_self.thr, CALL_system);
 		pthread_cleanup_push(cancelled, &c);
 		do
 			w = REAL(waitpid)(c.pid, &status, 0);

@@ -17,8 +17,14 @@
 #include <linux/futex.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <sys/time.h>
+#include <sys/times.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FOREIGN 10000
@@ -73,7 +79,97 @@ static void unseen(struct thr *t, u32 what, u64 arg)
 	shim_record(t, b, (u32)(p - b));
 }
 
-/* System calls that give the program nothing but a number, or nothing: with the event all is told. */
+/* System calls that do nothing but tell the time, how much was used of what, or wait for it. */
+int shim_syscall_tells(long n)
+{
+	switch (n) {
+#ifdef SYS_time
+	case SYS_time:
+#endif
+	case SYS_clock_gettime:
+	case SYS_clock_getres:
+	case SYS_gettimeofday:
+	case SYS_getcpu:
+	case SYS_times:
+	case SYS_getrusage:
+	case SYS_sysinfo:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+#ifdef SYS_alarm
+	case SYS_alarm:
+#endif
+	case SYS_setitimer:
+	case SYS_getitimer:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Where a system call with that result has put something, and how much. */
+u64 shim_syscall_gives(long n, const long *a, i64 r, void **where)
+{
+	u64 len = 0;
+	i32 at = 0;
+	switch (n) {
+	case SYS_getrandom:
+		len = r > 0 ? (u64)r : 0;
+		break;
+	case SYS_rt_sigpending:
+		len = r == 0 ? (u64)a[1] : 0;
+		break;
+	case SYS_rt_sigtimedwait:
+		at = 1;
+		len = r > 0 ? sizeof(siginfo_t) : 0;
+		break;
+#ifdef SYS_time
+	case SYS_time:
+		len = r >= 0 ? sizeof(time_t) : 0;
+		break;
+#endif
+	case SYS_clock_gettime:
+	case SYS_clock_getres:
+		at = 1;
+		len = r == 0 ? sizeof(struct timespec) : 0;
+		break;
+	case SYS_gettimeofday:
+		len = r == 0 ? sizeof(struct timeval) : 0;
+		break;
+	case SYS_getcpu:
+		len = r == 0 ? sizeof(unsigned) : 0;
+		break;
+	case SYS_times:
+		len = r >= 0 ? sizeof(struct tms) : 0;
+		break;
+	case SYS_getrusage:
+		at = 1;
+		len = r == 0 ? sizeof(struct rusage) : 0;
+		break;
+	case SYS_sysinfo:
+		len = r == 0 ? sizeof(struct sysinfo) : 0;
+		break;
+	case SYS_nanosleep:
+		at = 1;
+		len = r == -EINTR ? sizeof(struct timespec) : 0;
+		break;
+	case SYS_clock_nanosleep:
+		at = 3;
+		len = r == -EINTR && !(a[1] & TIMER_ABSTIME) ? sizeof(struct timespec) : 0;
+		break;
+	case SYS_setitimer:
+		at = 2;
+		len = r == 0 ? sizeof(struct itimerval) : 0;
+		break;
+	case SYS_getitimer:
+		at = 1;
+		len = r == 0 ? sizeof(struct itimerval) : 0;
+		break;
+	}
+	*where = (void *)a[at];
+	return *where ? len : 0;
+}
+
+/* System calls that give the program nothing but a number, or what is kept of them: with the event all is told. */
 static int harmless(long n)
 {
 	switch (n) {
@@ -94,7 +190,7 @@ static int harmless(long n)
 	case SYS_exit_group:
 		return 1;
 	default:
-		return 0;
+		return shim_syscall_tells(n);
 	}
 }
 
@@ -142,27 +238,15 @@ HIDDEN void *shim_syscall_jump(long n, long a, long b)
 	return shim_replays ? shim_true(CALL_syscall) : shim_real(CALL_syscall); /* not through a C function */
 }
 
-/* What the system call gave the program. */
-static void gave(struct ev *e, long p, u64 len)
-{
-	if (len && shim_ctl.inputs)
-		shim_data_slow(e, PROPHET_InputsFull, (const void *)p, len);
-}
-
 static void after(struct ev *e, long n, const long *a, long r)
 {
+	void *p;
+	u64 len = shim_syscall_gives(n, a, e->ret, &p);
+	if (len && shim_ctl.inputs)
+		shim_data_slow(e, PROPHET_InputsFull, p, len);
 	switch (n) {
 	case SYS_futex:
 		e->obj = futex(e->t, (const void *)a[0]);
-		break;
-	case SYS_getrandom:
-		gave(e, a[0], r > 0 ? (u64)r : 0);
-		break;
-	case SYS_rt_sigpending:
-		gave(e, a[0], r == 0 ? (u64)a[1] : 0);
-		break;
-	case SYS_rt_sigtimedwait:
-		gave(e, a[1], r > 0 && a[1] ? sizeof(siginfo_t) : 0);
 		break;
 	case SYS_close:
 		if (r == 0)
@@ -252,9 +336,14 @@ HIDDEN long shim_syscall(void *pc, long n, const long *a)
 	} else if (fork_like(n, a)) {
 		return forks(real, &e, on, n, a);
 	}
-	r = shim_virtual_syscall(real, n, a);
-	if (n == SYS_rt_sigaction && r == 0 && a[2])
-		shim_handler_asked((int)a[0], (struct kernel_action *)a[2]);
+	if (unlikely(n == SYS_rt_sigaction)) {
+		struct kernel_action mine;
+		r = real(n, a[0], a[1] ? (long)shim_handler_given((int)a[0], (const struct kernel_action *)a[1], &mine) : 0, a[2], a[3], a[4], a[5]);
+		if (r == 0 && a[2])
+			shim_handler_asked((int)a[0], (struct kernel_action *)a[2]);
+	} else {
+		r = shim_virtual_syscall(real, n, a);
+	}
 	if (!on)
 		return r;
 	shim_end(&e, may_block(n, a));

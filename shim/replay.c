@@ -906,5 +906,7 @@ int shim_re_commit(struct ev *e)
 	re->busy = 0;
 	if (!shim_ctl.serial)
 		shim_step_go(t);
+	if (unlikely(x->kind == EXPECT_EVENT && x->call == CALL_pthread_once))
+		shim_re_look(t); /* it may be cancelled at once */
 	return 1;
 }

@@ -100,6 +100,8 @@ HIDDEN void shim_re_vfork_ends(struct thr *t); /* its child did no more: a signa
 HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replaced; -1: it could not be, errno says why */
 
 /* Signals (stand_signal.c). */
+HIDDEN int shim_syscall_tells(long n);
+HIDDEN u64 shim_syscall_gives(long n, const long *a, i64 r, void **where);
 HIDDEN void shim_re_inside(struct thr *t, u32 call); /* signals that came inside of it come now */
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */

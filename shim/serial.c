@@ -117,11 +117,15 @@ int shim_serial_stopped(int sig, const void *info, const void *context)
 {
 	const siginfo_t *si = info;
 	struct thr *t = shim_self.thr;
-	u64 pc = SHIM_CONTEXT_PC(context);
+	u64 pc = SHIM_CONTEXT_PC(context), cancels = 1ull << 31, was;
 	if (likely(sig != STOP) || !shim_ctl.serial || !is_stop(si))
 		return 0;
-	if (t && t->begun && shim_wiped->alive && !t->slot->call && !t->writing && !shim_in_vfork(t) && !(pc >= (u64)__ehdr_start && pc < (u64)etext))
+	if (t && t->begun && shim_wiped->alive && !t->slot->call && !t->writing && !shim_in_vfork(t) && !(pc >= (u64)__ehdr_start && pc < (u64)etext)) {
+		/* Who cancels it at once waits, as a turn that is not taken is nobody's. */
+		sys(SYS_rt_sigprocmask, SIG_BLOCK, &cancels, &was, 8);
 		shim_serial_take(1);
+		sys(SYS_rt_sigprocmask, SIG_SETMASK, &was, 0, 8);
+	}
 	return 1;
 }
 

@@ -447,6 +447,8 @@ static long re_syscall(long n, ...)
 	long (*real)(long, ...) = (long (*)(long, ...))shim_true(CALL_syscall);
 	long a[6], r, was;
 	va_list ap;
+	void *p;
+	u64 len;
 	u32 i;
 	va_start(ap, n);
 	for (i = 0; i < 6; i++)
@@ -454,7 +456,12 @@ static long re_syscall(long n, ...)
 	va_end(ap);
 	if (!x)
 		return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
-	if (x->ret < 0 && n != SYS_futex) /* it did nothing, or was interrupted by a signal, which has been handled */
+	len = shim_syscall_gives(n, a, x->ret, &p);
+	if (len && !x->data && x->ret >= 0 && n != SYS_setitimer && n != SYS_rt_sigtimedwait)
+		real(n, a[0], a[1], a[2], a[3], a[4], a[5]); /* not recorded: it has what is so now */
+	if (len)
+		feed_data(x, p, len);
+	if ((x->ret < 0 && n != SYS_futex) || shim_syscall_tells(n)) /* it did nothing, or was interrupted by a signal, which has been handled */
 		return shim_re_ret(x);
 	switch (n) {
 #ifdef SYS_fork
@@ -496,18 +503,12 @@ static long re_syscall(long n, ...)
 		}
 		return waited(x, 0, 0, (int)a[2]);
 	case SYS_getrandom:
-		feed_data(x, (void *)a[0], (u64)a[1]);
-		return shim_re_ret(x);
 	case SYS_rt_sigpending:
-		if (!x->data)
-			return real(n, a[0], a[1]);
-		feed_data(x, (void *)a[0], (u64)a[1]);
 		return shim_re_ret(x);
 	case SYS_rt_sigtimedwait:
-		if (x->ret > 0 && a[1]) {
-			shim_zero((void *)a[1], sizeof(siginfo_t));
-			((siginfo_t *)a[1])->si_signo = (int)x->ret;
-			feed_data(x, (void *)a[1], sizeof(siginfo_t));
+		if (len && !x->data) {
+			shim_zero(p, len);
+			((siginfo_t *)p)->si_signo = (int)x->ret;
 		}
 		return shim_re_ret(x);
 	case SYS_pidfd_open:

@@ -78,6 +78,21 @@ static int last(struct expects *ex, u32 i)
 	}
 }
 
+/* Whether all that is left of a thread may be what unwinding it takes, which begins in libgcc: one that computes without a call can
+ * be cancelled there. */
+static int unwinds(struct expects *ex, u32 i)
+{
+	const struct expect *x;
+	while ((x = shim_expect_at(ex, i)) && x->kind == EXPECT_TOKEN)
+		i++;
+	if (!x || x->kind != EXPECT_EVENT || (x->call != CALL_pthread_once && x->call != CALL___pthread_once))
+		return 0;
+	while ((x = shim_expect_at(ex, ++i)) && x->kind != EXPECT_LEFT && x->kind != EXPECT_BAD)
+		if (x->kind == EXPECT_END)
+			return 1;
+	return 0;
+}
+
 void shim_re_look(struct thr *t)
 {
 	struct re *re = t->re;
@@ -100,7 +115,7 @@ void shim_re_look(struct thr *t)
 		break;
 	}
 	__atomic_store_n(&re->th->spent, spent, __ATOMIC_RELEASE);
-	if (spent == 1)
+	if (spent == 1 || unwinds(&re->ex, i))
 		shim_re_may_cancel(t);
 }
 

@@ -176,6 +176,15 @@ MUTEX2(pthread_mutex_trylock, __pthread_mutex_trylock)
 MUTEX(pthread_mutex_timedlock, pthread_mutex_lock, (pthread_mutex_t * m, const struct timespec *until), (m, until))
 MUTEX(pthread_mutex_clocklock, pthread_mutex_lock, (pthread_mutex_t * m, clockid_t clk, const struct timespec *until), (m, clk, until))
 
+/* Who held it then may hold it later here. */
+static int re_pthread_mutex_destroy(pthread_mutex_t *m)
+{
+	struct expect *x = shim_re_of(CALL_pthread_mutex_destroy);
+	x = x ? x : shim_re_of(CALL___pthread_mutex_destroy);
+	return x && x->ret ? (int)x->ret : TRUE(pthread_mutex_destroy)(m);
+}
+STANDIN(pthread_mutex_destroy, re_pthread_mutex_destroy)
+
 /* C11 says how it went in numbers that libraries choose. */
 static int thrd(i64 err)
 {

@@ -320,3 +320,21 @@ func TestReexecuteSignalStorm(t *testing.T) {
 		})
 	}
 }
+
+// What small programs did that came out otherwise: threads that were cancelled while they computed, or in system(); commands that
+// ended themselves, or signalled who waited for them; calls by number; locks that could not be destroyed.
+func TestReexecuteSmall(t *testing.T) {
+	for _, name := range []string{"cancelled", "piped", "bynumber", "busy"} {
+		for _, options := range []string{"", "serial"} {
+			t.Run(name+options, func(t *testing.T) {
+				t.Parallel()
+				cmd := Cmd{Argv: []string{compile(t, filepath.Join(top, "tests", "replay", name+".c"))}, Options: options}
+				rec := cmd.Recorded(t)
+				if rec.Status != "exit status 0" {
+					t.Fatalf("%s: %s", rec.Status, clip(rec.Stderr))
+				}
+				again(t, cmd, rec, 3)
+			})
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"prophet/cabi"
@@ -71,8 +73,20 @@ func deaths(t *trace.Trace) (map[*trace.Proc]uint32, error) {
 	return dead, waits(t, threads, pids, dead)
 }
 
+// nth is a process by its birth: which one of a thread's it is.
+type nth struct {
+	uid uint32
+	n   uint64
+}
+
 // waits reads what threads were told of ends by signals.
 func waits(t *trace.Trace, threads []*trace.Thread, pids map[int64][]*trace.Proc, dead map[*trace.Proc]uint32) error {
+	born := map[nth]*trace.Proc{}
+	for _, p := range t.Procs {
+		if _, uid, n := p.Origin(); p.How == cabi.ProcExeced && (p.Parent == nil || p.Parent.PID != p.PID) {
+			born[nth{uid, n}] = p
+		}
+	}
 	told := func(pid int64, ws syscall.WaitStatus, keeps bool) {
 		list := pids[pid]
 		if len(list) == 0 {
@@ -91,12 +105,24 @@ func waits(t *trace.Trace, threads []*trace.Thread, pids map[int64][]*trace.Proc
 			pids[pid] = list[1:]
 		}
 	}
-	_, err := t.WalkOnly(cabi.SetOf(cabi.Thread), 1, func(*trace.Thread) trace.Visit {
+	var pipes []pipe
+	known, left := map[nth]bool{}, map[uint32]bool{}
+	_, err := t.WalkOnly(cabi.SetOf(cabi.Thread), 1, func(th *trace.Thread) trace.Visit {
 		var last trace.Record
 		var fields []trace.Field
+		opened := -1
 		return func(r *trace.Record) error {
 			row := trace.RowOf(uint64(r.Call))
 			switch {
+			case r.Tag == cabi.TagFork:
+				at := nth{th.UID, r.Nums[0]}
+				known[at] = true
+				if opened >= 0 {
+					pipes[opened].child = born[at]
+				}
+				opened = -1
+			case r.Tag == cabi.TagLeft && trace.RowOf(r.Nums[0]) != nil && trace.RowOf(r.Nums[0]).Name == "system":
+				left[th.UID] = true
 			case r.Tag == cabi.TagInput && last.Call != 0:
 				var ok bool
 				if fields, ok = trace.ParseInput(fields, trace.RowOf(uint64(last.Call)), 0, r.Text[0]); !ok || len(fields) < 5 {
@@ -121,6 +147,13 @@ func waits(t *trace.Trace, threads []*trace.Thread, pids map[int64][]*trace.Proc
 					if n := len(r.Fields); n > 0 && len(r.Fields[n-1].Text) > 0 { // else it was asked whether there is a shell
 						told(int64(r.F[0]), syscall.WaitStatus(r.Ret), false)
 					}
+				case "popen", "_IO_popen":
+					if r.Ret >= 0 {
+						opened = len(pipes)
+						pipes = append(pipes, pipe{proc: th.Proc, at: r.End, fd: r.F[0]})
+					}
+				case "pclose":
+					pipes = append(pipes, pipe{proc: th.Proc, at: r.End, fd: r.F[0], closed: true, status: syscall.WaitStatus(r.Ret)})
 				case "waitid":
 					last.Call, last.F[2] = r.Call, r.F[2]
 				}
@@ -128,7 +161,37 @@ func waits(t *trace.Trace, threads []*trace.Thread, pids map[int64][]*trace.Proc
 			return nil
 		}
 	}, threads...)
-	return err
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(pipes, func(a, b pipe) int { return cmp.Compare(a.at, b.at) })
+	open := map[pipe]*trace.Proc{}
+	for _, p := range pipes {
+		name := pipe{proc: p.proc, fd: p.fd}
+		if !p.closed {
+			open[name] = p.child
+		} else if child := open[name]; child != nil {
+			told(int64(child.PID), p.status, false)
+		}
+	}
+	for at, p := range born { // a cancelled system ends what it started itself
+		if left[at.uid] && !known[at] {
+			for _, p := range pids[int64(p.PID)] {
+				dead[p] = 0
+			}
+		}
+	}
+	return nil
+}
+
+// pipe is a call that opened or closed a stream to a command.
+type pipe struct {
+	proc   *trace.Proc
+	at     uint64 // ticks
+	fd     int64
+	closed bool
+	status syscall.WaitStatus
+	child  *trace.Proc
 }
 
 // Deaths are processes that a signal ended, by number, and by which.
