@@ -40,24 +40,6 @@ static inline __attribute__((always_inline)) int as_predicted(struct thr *t, u64
 	return 1;
 }
 
-static NOINLINE void common(struct thr *t, u32 call, void *pc, pthread_mutex_t *m, u64 id, u64 seq, i64 ret, u64 begin, u64 end)
-{
-	struct ev e;
-	e.t = t;
-	e.call = call;
-	e.pc = pc;
-	e.obj = id;
-	e.seq = seq;
-	e.ret = ret;
-	e.f1 = (u64)m;
-	e.f2 = e.f3 = 0;
-	e.note = end != begin ? PROPHET_NoteWaited : 0;
-	e.nparts = e.data_kind = e.inlen = e.held = 0;
-	e.begin = begin;
-	e.end = end;
-	shim_commit(&e);
-}
-
 static inline int acquired(int r)
 {
 	return r == 0 || r == EOWNERDEAD;
@@ -111,12 +93,12 @@ static inline __attribute__((always_inline)) int lock(lock_fn real, u32 call, pt
 	now = shim_ticks();
 	if (unlikely(r != 0 || w->id == 0 || (w->seq ^ mutex_mark(m)) >> 48)) {
 		u64 id = shim_mutex_name(t, m, acquired(r));
-		common(t, call, CALLER(), m, id, acquired(r) ? shim_mutex_next(t, m) : 0, r, now, now);
+		shim_sync_late(t, call, CALLER(), id, r, (u64)m, 0, acquired(r) ? shim_mutex_next(t, m) : 0, now, now);
 		return r;
 	}
 	seq = ++w->seq & MUTEX_SEQ;
 	if (unlikely(!as_predicted(t, w->id, key_sc(CALLER(), call), (u64)m, seq, now)))
-		common(t, call, CALLER(), m, w->id, seq, 0, now, now);
+		shim_sync_late(t, call, CALLER(), w->id, 0, (u64)m, 0, seq, now, now);
 	return 0;
 }
 
@@ -167,7 +149,7 @@ static inline __attribute__((always_inline)) int unlock(lock_fn real, u32 call, 
 	now = shim_ticks();
 	r = real(m);
 	if (unlikely(r != 0 || !as_predicted(t, id, key_sc(CALLER(), call), (u64)m, 0, now)))
-		common(t, call, CALLER(), m, id, 0, r, now, now);
+		shim_sync_late(t, call, CALLER(), id, r, (u64)m, 0, 0, now, now);
 	return r;
 }
 

@@ -62,12 +62,30 @@ EXPORT int sem_wait(sem_t *s)
 	return r;
 }
 
-EXPORT int sem_trywait(sem_t *s)
+static NOINLINE int try_event(sem_t *s, void *pc)
 {
 	struct ev e;
-	if (!begin(&e, CALL_sem_trywait, s, CALLER(), 0))
+	if (!begin(&e, CALL_sem_trywait, s, pc, 0))
 		return REAL(sem_trywait)(s);
 	return got(&e, s, REAL(sem_trywait)(s));
+}
+
+EXPORT int sem_trywait(sem_t *s)
+{
+	struct thr *t = sync_quick();
+	struct object_entry *o;
+	u64 now;
+	int r;
+	if (unlikely(!t))
+		return try_event(s, CALLER());
+	r = REAL(sem_trywait)(s);
+	now = shim_ticks();
+	o = shim_object(t, PROPHET_ObjSem, s);
+	if (likely(r == 0))
+		sync_event(t, CALL_sem_trywait, CALLER(), o->id, (u64)s, 0, shim_object_next(o), now);
+	else
+		shim_sync_late(t, CALL_sem_trywait, CALLER(), o->id, shim_ret_errno(r), (u64)s, 0, 0, now, now);
+	return r;
 }
 
 EXPORT int sem_timedwait(sem_t *s, const struct timespec *until)

@@ -397,8 +397,15 @@ static void end(u32 type, const void *addr, int whole)
 {
 	u64 want = (u64)addr << 8 | type;
 	struct object_entry *e;
-	if (!shim_wiped || !search(want, 0))
+	if (!shim_wiped)
 		return;
+	e = search(want, 0);
+	if (!e)
+		return;
+	if (__atomic_load_n(&e->addr, __ATOMIC_ACQUIRE) == want) { /* our own alone: there is nothing else to be told */
+		__atomic_compare_exchange_n(&e->addr, &want, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+		return;
+	}
 	shim_lock(&shim_wiped->objects);
 	e = search(want, 0);
 	if (e && e->addr & OBJECT_SHARED && whole) {

@@ -376,7 +376,7 @@ void shim_commit(struct ev *e)
 }
 
 /* An event of numbers alone whose key is known. 0: nothing is written, shim_commit does it. */
-int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end)
+static inline __attribute__((always_inline)) int numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 seq, u64 begin, u64 end)
 {
 	struct key *k;
 	struct slot *s = t->slot;
@@ -400,6 +400,8 @@ int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3
 		mask |= PROPHET_MaskF2;
 	if (f3 != k->f3)
 		mask |= PROPHET_MaskF3;
+	if (seq != key_next(k->seq))
+		mask |= PROPHET_MaskSeq;
 	if (dur)
 		mask |= PROPHET_MaskDuration;
 	v = dt << 1 | (mask != 0);
@@ -419,17 +421,33 @@ int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3
 			p = put_z(p, (i64)(f2 - k->f2));
 		if (mask & PROPHET_MaskF3)
 			p = put_z(p, (i64)(f3 - k->f3));
+		if (mask & PROPHET_MaskSeq)
+			p = put_z(p, (i64)(seq - key_next(k->seq)));
 	}
 	t->last = end;
 	if (unlikely(!shim_commit_at(&s->pos, pos, pos + (u64)(p - (t->ring + (u32)pos)))))
 		return 0;
-	if (unlikely(mask)) {
+	if (mask & (PROPHET_MaskRet | PROPHET_MaskF1 | PROPHET_MaskF2 | PROPHET_MaskF3)) {
 		k->ret = ret;
 		k->f1 = f1;
 		k->f2 = f2;
 		k->f3 = f3;
 	}
+	if (seq)
+		k->seq = seq;
 	return 1;
+}
+
+int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end)
+{
+	return numbers(t, obj, sc, ret, f1, f2, f3, 0, begin, end);
+}
+
+/* The same with a place in an object's order: what is not as predicted when several places of a program, or several threads,
+ * take turns at an object. */
+int shim_numbers_at(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 seq, u64 now)
+{
+	return numbers(t, obj, sc, ret, f1, f2, 0, seq, now, now);
 }
 
 /* Fills in the chunk header before the payload; returns where the chunk starts. */

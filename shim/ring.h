@@ -149,6 +149,7 @@ enum { DATA_NONE = 0, DATA_INLINE = 1, DATA_HASH = 2, DATA_BIG = 4, DATA_PIECES 
 
 HIDDEN void shim_commit(struct ev *e);
 HIDDEN int shim_numbers(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 f3, u64 begin, u64 end);
+HIDDEN int shim_numbers_at(struct thr *t, u64 obj, u64 sc, i64 ret, u64 f1, u64 f2, u64 seq, u64 now);
 HIDDEN void shim_flush(struct thr *t, u32 flags);
 HIDDEN int shim_aside(struct thr *t); /* 0: what comes goes to the side */
 HIDDEN void shim_aside_over(struct thr *t); /* and is behind the interrupted record, which starts over */
