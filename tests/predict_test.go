@@ -176,6 +176,9 @@ func TestIssueDatagrams(t *testing.T) {
 	if info.CPU < 20*time.Millisecond {
 		t.Fatalf("the server computed for %v", info.CPU)
 	}
+	if info.Skipped["sendmmsg"]+info.Skipped["recvmmsg"] > 0 {
+		t.Errorf("not issued: %v", info.Skipped)
+	}
 	for _, scale := range []float64{1, 4} {
 		r := issueHere(t, path, "--scale", fmt.Sprint(scale), "--limit", "30s")
 		// What it computed by its own count: what an iteration of the loop takes may be another one on a busy machine.

@@ -54,6 +54,7 @@ func main() {
 		}
 		return
 	}
+	os.Setenv("LC_ALL", "C") // how long sort takes hangs on it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := m.main(ctx, todo, out, only != ""); err != nil {

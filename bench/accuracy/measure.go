@@ -139,8 +139,12 @@ func (m *measurer) record(ctx context.Context, w *workload) (*known, error) {
 const strictMost = "20"
 
 func (m *measurer) ask(ctx context.Context, k *known, at *place, program string, strict bool) (*forecast, error) {
+	runs := "3"
+	if m.short {
+		runs = "1"
+	}
 	// What has to be given in any case is said beside it that it would be refused.
-	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--what-if", "0", "--rounds", strconv.Itoa(m.rounds), "--keep", program)
+	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), "predict", k.trace, "--target", at.spec.Text, "--json", "--force", "-n", "2", "--what-if", "0", "--home-runs", runs, "--rounds", strconv.Itoa(m.rounds), "--keep", program)
 	if strict {
 		cmd.Args = append(cmd.Args, "--strict="+strictMost)
 	}

@@ -36,10 +36,11 @@ type receipt struct {
 	size int64
 }
 
-// gramUse is an event that sends or receives one.
+// gramUse is a datagram that an event sends or receives.
 type gramUse struct {
 	sock uint32
 	addr uint32 // of the other; 0: not said
+	size int64
 }
 
 // portsMost is how many ports the engine has at most.
@@ -53,11 +54,13 @@ const (
 	gramName
 	gramSend
 	gramTake
+	gramSends // several
+	gramTakes
 )
 
 // gramCalls is what calls do with datagrams.
 var gramCalls = func() []uint8 {
-	byName := map[string]uint8{"socket": gramSocket, "bind": gramBind, "connect": gramConnect, "getsockname": gramName}
+	byName := map[string]uint8{"socket": gramSocket, "bind": gramBind, "connect": gramConnect, "getsockname": gramName, "sendmmsg": gramSends, "recvmmsg": gramTakes}
 	for _, n := range strings.Fields("send sendto sendmsg write writev") {
 		byName[n] = gramSend
 	}
@@ -106,6 +109,10 @@ func (s *surveyor) gram(th *thread, at *threadAt, r *trace.Record) {
 	switch what {
 	case gramSend:
 		s.gramSent(x, 0)
+	case gramTakes:
+		if r.F[1]&msgPeek != 0 {
+			return
+		}
 	case gramTake:
 		flags := r.F[1]
 		if strings.HasPrefix(plainName(r.Row.Name), "recvmsg") {
@@ -163,6 +170,28 @@ func (s *surveyor) gramInput(at *threadAt, r *trace.Record) {
 		s.gramSent(x, addr("addr"))
 	case gramTake:
 		s.gramTook(x, addr("addr"))
+	case gramSends, gramTakes:
+		s.gramsOf(x, f)
+	}
+}
+
+// gramsOf takes the datagrams of a call that sends or receives several: of each its size, and then its address, if that is said.
+func (s *surveyor) gramsOf(x *gramAt, f []trace.Field) {
+	for i := range f {
+		if f[i].Name != "bytes" {
+			continue
+		}
+		other := uint32(0)
+		for k := i + 1; k < len(f) && f[k].Name != "bytes"; k++ {
+			if f[k].Name == "addr" {
+				other = s.grams.address(string(f[k].Text))
+			}
+		}
+		if x.size = int64(f[i].Num); x.what == gramSends {
+			s.gramSent(x, other)
+		} else {
+			s.gramTook(x, other)
+		}
 	}
 }
 
@@ -170,7 +199,7 @@ func (s *surveyor) gramInput(at *threadAt, r *trace.Record) {
 func (s *surveyor) gramSent(x *gramAt, to uint32) {
 	g := &s.grams
 	k := &g.socks[x.sock]
-	if g.uses.add(x.place, gramUse{x.sock, to}); to == 0 {
+	if g.uses.add(x.place, gramUse{x.sock, to, x.size}); to == 0 {
 		to = k.peer
 	}
 	if to == 0 {
@@ -183,7 +212,7 @@ func (s *surveyor) gramSent(x *gramAt, to uint32) {
 
 func (s *surveyor) gramTook(x *gramAt, from uint32) {
 	g := &s.grams
-	if g.uses.add(x.place, gramUse{x.sock, from}); from == 0 {
+	if g.uses.add(x.place, gramUse{x.sock, from, x.size}); from == 0 {
 		return
 	}
 	if _, ok := g.first[from]; !ok {
@@ -276,6 +305,11 @@ func (g *datagrams) port(at place, takes bool) (uint32, bool) {
 	if !ok {
 		return 0, false
 	}
+	return g.portOf(&u, takes)
+}
+
+// portOf is the port of one datagram.
+func (g *datagrams) portOf(u *gramUse, takes bool) (uint32, bool) {
 	k := &g.socks[u.sock]
 	other := u.addr
 	if other == 0 {
@@ -298,4 +332,28 @@ func (g *datagrams) port(at place, takes bool) (uint32, bool) {
 		g.ports[mine] = n
 	}
 	return n, true
+}
+
+// manyGrams issues an event that sends or receives several datagrams as one operation for each of them that stays inside of the run.
+func (e *emitter) manyGrams(r *trace.Record, p *pending, dur int64, takes bool) {
+	n := 0
+	for _, use := range e.grams.uses.all(p.place) {
+		port, ok := e.grams.portOf(&use.v, takes)
+		if !ok {
+			continue
+		}
+		q := pending{upto: p.upto}
+		if n == 0 {
+			q = *p
+		}
+		n++
+		if q.Code = cabi.OpGiveGram; takes {
+			q.Code = cabi.OpTakeGram
+		}
+		q.Obj, q.A, q.Want = port, use.v.size, use.v.size
+		e.put(&q)
+	}
+	if n == 0 {
+		e.other(r, p, dur)
+	}
 }

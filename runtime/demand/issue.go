@@ -166,6 +166,9 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p *pending
 			}
 			p.Obj, p.A, p.B = port, p.Want, 0
 		}
+	case opSends, opTakes:
+		e.manyGrams(r, p, dur, o.code == opTakes)
+		return
 	case cabi.OpPread, cabi.OpPwrite:
 		p.Obj, p.A, p.B = fd, max(r.F[0], p.Want), r.F[1]
 		e.looked(stream, r, p)
@@ -255,7 +258,7 @@ func closedByExec(flags int64) int64 { return flags >> 19 & 1 }
 
 func sleeps(code uint16) bool {
 	switch code {
-	case opCondwait, opSleepFor, opPoll, opWaitpid, cabi.OpJoin, cabi.OpBarrier, cabi.OpSemwait, cabi.OpSemtimed, cabi.OpFsync, cabi.OpFdatasync, cabi.OpSyncfs, cabi.OpTake, cabi.OpAccept:
+	case opCondwait, opSleepFor, opPoll, opWaitpid, cabi.OpJoin, cabi.OpBarrier, cabi.OpSemwait, cabi.OpSemtimed, cabi.OpFsync, cabi.OpFdatasync, cabi.OpSyncfs, cabi.OpTake, cabi.OpAccept, opTakes:
 		return true
 	}
 	return false

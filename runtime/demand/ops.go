@@ -27,6 +27,8 @@ const (
 	opWaitpid
 	opExitThread
 	opMmap
+	opSends
+	opTakes
 )
 
 // families is which calls are issued alike. What is not here costs the CPU time that it took, as far as that is not waiting.
@@ -103,6 +105,8 @@ var families = map[string]op{
 	"poll ppoll select pselect epoll_wait epoll_pwait epoll_pwait2": {code: opPoll},
 	"recv recvfrom recvmsg": {code: cabi.OpTake},
 	"send sendto sendmsg":   {code: cabi.OpGive},
+	"recvmmsg":              {code: opTakes},
+	"sendmmsg":              {code: opSends},
 	"accept accept4":        {code: cabi.OpAccept},
 	"connect":               {code: cabi.OpConnect},
 	"shutdown":              {code: cabi.OpShutdown},
