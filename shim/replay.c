@@ -470,10 +470,16 @@ static struct expect *ahead(struct expects *q, u32 call, u64 pc)
 	}
 }
 
+/* In a serial run whom it made went on before a signal that came at its end. */
+static int lets_first(u32 call)
+{
+	return shim_re_flags[call] & RE_FREES || (shim_ctl.serial && shim_re_flags[call] & RE_MAKES && call != CALL_syscall);
+}
+
 /* The call comes before the signals that came inside of it: nothing left it. */
 static int frees(struct expects *q, u32 call)
 {
-	const struct expect *x = shim_re_flags[call] & RE_FREES ? ahead(q, call, 0) : 0;
+	const struct expect *x = lets_first(call) ? ahead(q, call, 0) : 0;
 	return x && x->kind == EXPECT_EVENT && x->ret != ECANCELED;
 }
 
@@ -854,9 +860,15 @@ int shim_re_commit(struct ev *e)
 		shim_re_stop(t, PROPHET_TurnStopped);
 	if (unlikely(x != shim_expect(&re->ex) || x->kind == EXPECT_END)) {
 		x = shim_expect(&re->ex);
-		if (x->kind == EXPECT_SIGNAL && x->call == e->call && shim_re_flags[e->call] & RE_FREES) {
+		if (x->kind == EXPECT_SIGNAL && x->call == e->call && lets_first(e->call)) {
 			call_next(e);
 			shim_re_inside(t, e->call);
+			if (!(re = t->re))
+				return 0;
+			x = shim_expect(&re->ex);
+		}
+		while (x->kind == EXPECT_SIGNAL && shim_re_flags[e->call] & RE_NESTS && !shim_re_is_fault(x)) {
+			shim_re_deliver(t); /* it came at its end, behind events of what it called */
 			if (!(re = t->re))
 				return 0;
 			x = shim_expect(&re->ex);

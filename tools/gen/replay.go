@@ -104,7 +104,7 @@ func replay() ([]byte, error) {
 		if letting(c) {
 			f = append(f, "RE_LETS")
 		}
-		if letting(c) && !strings.HasSuffix(c.Name, "barrier_wait") || c.Name == "system" {
+		if letting(c) && !strings.HasSuffix(c.Name, "barrier_wait") {
 			f = append(f, "RE_FREES")
 		}
 		if holds(c) {
