@@ -188,6 +188,23 @@ func TestIssueDatagrams(t *testing.T) {
 	}
 }
 
+// Who waits for a signal that the run itself sends waits until it is sent there: where there is less to compute for less long.
+func TestIssueSignals(t *testing.T) {
+	path := recordedProgram(t, "told")
+	info := compiled(t, path)
+	for _, name := range []string{"sigwait", "sigwaitinfo", "pthread_kill", "kill"} {
+		if info.Skipped[name] > 0 {
+			t.Errorf("%s is not issued", name)
+		}
+	}
+	for _, scale := range []float64{0.1, 2} {
+		// What it computes is far more than all else; by its own count, as the machine may be busy.
+		if r := issueHere(t, path, "--scale", fmt.Sprint(scale), "--limit", "30s"); r.Forced > 0 || r.Outside > info.CPU/20 || r.Wall < r.CPU*8/10 {
+			t.Errorf("%g times the demand of %v: %+v", scale, info.CPU, r)
+		}
+	}
+}
+
 // Who takes what another one took at home goes on as that one, to its end and as who it is waited for there: the thread that made the
 // others may come to the end of one of them, and one of them to its waits for their ends.
 func TestIssueAnother(t *testing.T) {

@@ -135,6 +135,7 @@ type compiler struct {
 	connections map[string]int    // by the listener's end and the other: 1 accepted, 2 connected
 	listeners   map[string]uint32 // by address
 	grams       datagrams
+	signals     signals
 	before      map[*group][]pending // what a vforked child did before it became another program
 	bodies      []bodyOf
 	ways        *ways

@@ -9,7 +9,7 @@ import (
 
 // issue puts the operations that an event is issued as. p has the demand before it.
 func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p *pending, dur int64) {
-	if o == nil {
+	if o == nil || o.code == opSignal && !e.signalStays(r) {
 		e.other(r, p, dur)
 		return
 	}
@@ -166,6 +166,9 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p *pending
 			}
 			p.Obj, p.A, p.B = port, p.Want, 0
 		}
+	case opSignal:
+		e.signalled(r, p)
+		return
 	case opSends, opTakes:
 		e.manyGrams(r, p, dur, o.code == opTakes)
 		return
@@ -258,7 +261,7 @@ func closedByExec(flags int64) int64 { return flags >> 19 & 1 }
 
 func sleeps(code uint16) bool {
 	switch code {
-	case opCondwait, opSleepFor, opPoll, opWaitpid, cabi.OpJoin, cabi.OpBarrier, cabi.OpSemwait, cabi.OpSemtimed, cabi.OpFsync, cabi.OpFdatasync, cabi.OpSyncfs, cabi.OpTake, cabi.OpAccept, opTakes:
+	case opCondwait, opSleepFor, opPoll, opWaitpid, cabi.OpJoin, cabi.OpBarrier, cabi.OpSemwait, cabi.OpSemtimed, cabi.OpFsync, cabi.OpFdatasync, cabi.OpSyncfs, cabi.OpTake, cabi.OpAccept, opTakes, opSignal:
 		return true
 	}
 	return false

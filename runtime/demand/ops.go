@@ -29,6 +29,7 @@ const (
 	opMmap
 	opSends
 	opTakes
+	opSignal
 )
 
 // families is which calls are issued alike. What is not here costs the CPU time that it took, as far as that is not waiting.
@@ -110,6 +111,8 @@ var families = map[string]op{
 	"accept accept4":        {code: cabi.OpAccept},
 	"connect":               {code: cabi.OpConnect},
 	"shutdown":              {code: cabi.OpShutdown},
+
+	"pthread_kill pthread_sigqueue kill sigqueue sigwait sigwaitinfo sigtimedwait": {code: opSignal},
 }
 
 var opByCall = func() []*op {

@@ -15,6 +15,7 @@ func (c *compiler) survey() error {
 	c.connections, c.listeners = map[string]int{}, map[string]uint32{}
 	c.files = &files{byPath: map[string]uint32{}}
 	c.looks.versions, c.asked = map[filePart]uint32{}, map[siteKey]asked{}
+	c.signals = signals{map[signalKey][]uint64{}, map[signalKey][]uint64{}, map[signalKey]bool{}}
 	c.grams = datagrams{number: map[string]uint32{}, own: map[uint32]bool{}, first: map[uint32]receipt{}, to: map[uint32]bool{}, ports: map[uint32]uint32{}}
 	c.loops, c.orders = newLoops(c), &orders{of: map[objKey]*order{}}
 	if err := c.look(); err != nil {
@@ -48,6 +49,7 @@ func (c *compiler) survey() error {
 	}
 	c.orders.sort()
 	c.grams.known()
+	c.signals.known()
 	for i := range c.gapAt {
 		c.gapUsual[i] = c.gapAt[i].quarter(3) * 5 / 4
 	}
@@ -315,6 +317,9 @@ func (s *surveyor) event(th *thread, at *threadAt, r *trace.Record) {
 	}
 	o := opOf(r.Row)
 	at.row = r.Row
+	if o != nil && o.code == opSignal {
+		s.signal(th, r)
+	}
 	if o == nil {
 		s.loops.event(s, th, at, r)
 		return

@@ -31,7 +31,7 @@ type CPU struct {
 // to keep what calls read and wrote is in it: where they are of 64 KiB that is two thirds of it.
 const (
 	demandLeast = 0.1
-	demandMost  = 1.5
+	demandMost  = 3
 )
 
 // Demand is what the recorded CPU demand, of so many seconds, has to be multiplied by for an issue at home to take the CPU time that the
