@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -475,9 +477,9 @@ func process1(control *os.File, p *program, outlives bool) error {
 func spare() {
 	debug.SetGCPercent(-1) // there is next to no garbage
 	var here, gone sync.WaitGroup
+	here.Add(8) // before the first of them waits
+	gone.Add(8)
 	for range 8 {
-		here.Add(1)
-		gone.Add(1)
 		go func() {
 			runtime.LockOSThread() // until all are here, each keeps a thread
 			here.Done()
@@ -487,6 +489,25 @@ func spare() {
 		}()
 	}
 	gone.Wait()
+	// On a busy machine they may be on their way there still, and a thread that is not in store is made anew.
+	for tries := 0; tries < 100 && !othersAsleep(); tries++ {
+		time.Sleep(200 * time.Microsecond)
+	}
+}
+
+// othersAsleep reports whether all threads but this one sleep.
+func othersAsleep() bool {
+	list, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return true
+	}
+	for _, e := range list {
+		b, err := os.ReadFile("/proc/self/task/" + e.Name() + "/stat")
+		if _, state, ok := bytes.Cut(b, []byte(") ")); err == nil && ok && state[0] != 'S' && e.Name() != strconv.Itoa(unix.Gettid()) {
+			return false
+		}
+	}
+	return true
 }
 
 // evict ends a thread of the runtime's: one to which a goroutine is locked ends with it. The others are kept busy until
@@ -591,6 +612,9 @@ func begin(p *program, files []uintptr) (int, error) {
 				evict(p.PID)
 			}
 			continue
+		}
+		if p.PID > 1 {
+			setNext(highPID()) // a thread that the runtime makes from now on takes no number next to that, which the program will want
 		}
 		p.Limits.after(pid)
 		return pid, unix.PtraceDetach(pid)
