@@ -10,6 +10,7 @@
 #include "feed_time.h"
 #include <sys/time.h>
 #include <limits.h>
+#include <resolv.h>
 #include <time.h>
 
 /* Input data; its length is the recorded one. */
@@ -78,6 +79,7 @@ static inline void feed_timer(const struct expect *x, struct itimerspec *it, u64
  * it is asked, unrecorded, and only its answer is not believed. It finds no server to ask. */
 struct asked {
 	int errno_was, servers, muted;
+	struct sockaddr_in list[MAXNS];
 };
 HIDDEN void shim_ask(struct asked *a, struct expect *x, const char *host, const char *service, const struct addrinfo *hints);
 HIDDEN void shim_ask_over(const struct asked *a);

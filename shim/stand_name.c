@@ -62,6 +62,22 @@ static const struct expect *alone(struct expect *x)
 	return x;
 }
 
+/* Servers are asked that nobody can connect to, as the C library keeps memory for each that it has asked; those with long
+ * addresses, which it has elsewhere, are left out. */
+static void mute(struct asked *a)
+{
+	int i;
+	a->servers = _res.nscount;
+	__builtin_memcpy(a->list, _res.nsaddr_list, sizeof a->list);
+	for (i = 0; i < _res.nscount && i < MAXNS; i++) {
+		if (_res.nsaddr_list[i].sin_family != AF_INET) {
+			_res.nscount = 0;
+			return;
+		}
+		_res.nsaddr_list[i].sin_addr.s_addr = INADDR_BROADCAST;
+	}
+}
+
 void shim_ask(struct asked *a, struct expect *x, const char *host, const char *service, const struct addrinfo *hints)
 {
 	u8 address[16];
@@ -81,14 +97,15 @@ void shim_ask(struct asked *a, struct expect *x, const char *host, const char *s
 		else if (TRUE(getaddrinfo)("localhost", service, hints, &list) == 0)
 			freeaddrinfo(list);
 	}
-	a->servers = _res.nscount;
-	_res.nscount = 0;
+	mute(a);
 }
 
 void shim_ask_over(const struct asked *a)
 {
-	if (a->muted)
+	if (a->muted) {
+		__builtin_memcpy(_res.nsaddr_list, a->list, sizeof a->list);
 		_res.nscount = a->servers;
+	}
 	shim_self.off--;
 	errno = a->errno_was;
 }
