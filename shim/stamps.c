@@ -16,41 +16,65 @@
 #define MODULES 1024
 #define LIBRARIES 0x600000000000 /* lie above, programs below */
 
-HIDDEN u64 shim_stamp(void *pc);
-extern const char shim_stamp_thunk[] HIDDEN, __ehdr_start[] HIDDEN;
+struct stamp {
+	u64 now, core;
+};
 
-/* A stub calls this in place of the instruction: what that leaves as it is stays so, the flags, too. Our own code is
+HIDDEN struct stamp shim_stamp(void *pc, u64 cored);
+extern const char shim_stamp_thunk[] HIDDEN, shim_stamp_core_thunk[] HIDDEN, __ehdr_start[] HIDDEN;
+
+/* A stub calls one of these in place of the instruction, the second for rdtscp, which has the core's number in ecx: what that leaves as it is stays so, the flags, too. Our own code is
  * compiled for processors that have no wider registers than these, so that it does not touch the rest of them. */
 __asm__(".pushsection .text\n"
-	".type shim_stamp_thunk, @function\n"
-	"shim_stamp_thunk:\n"
+	".macro STAMP name, core\n"
+	".type \\name, @function\n"
+	"\\name:\n"
 	"pushfq\n push %rcx\n push %rsi\n push %rdi\n push %r8\n push %r9\n push %r10\n push %r11\n push %rbx\n push %rbp\n"
 	"mov %rsp, %rbp\n"
 	"mov 80(%rbp), %rdi\n" /* the stub, 11 bytes on */
 	"mov 37(%rdi), %rdi\n"
 	"sub $256, %rsp\n and $-16, %rsp\n cld\n"
 	".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n movaps %xmm\\n, 16 * \\n(%rsp)\n .endr\n"
-	"call shim_stamp\n"
+	"mov $\\core, %esi\n call shim_stamp\n"
 	".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n movaps 16 * \\n(%rsp), %xmm\\n\n .endr\n"
+	".if \\core\n mov %rdx, 64(%rbp)\n .endif\n" /* where rcx lies */
 	"mov %rax, %rdx\n shr $32, %rdx\n mov %eax, %eax\n"
 	"mov %rbp, %rsp\n"
 	"pop %rbp\n pop %rbx\n pop %r11\n pop %r10\n pop %r9\n pop %r8\n pop %rdi\n pop %rsi\n pop %rcx\n popfq\n ret\n"
-	".size shim_stamp_thunk, . - shim_stamp_thunk\n"
+	".size \\name, . - \\name\n"
+	".endm\n"
+	"STAMP shim_stamp_thunk, 0\n"
+	"STAMP shim_stamp_core_thunk, 1\n"
 	".popsection\n");
 
-u64 shim_stamp(void *pc)
+static struct stamp stamp(u64 cored)
+{
+	struct stamp s = {0, 0};
+	unsigned core = 0;
+	s.now = cored ? __builtin_ia32_rdtscp(&core) : shim_ticks();
+	s.core = core;
+	return s;
+}
+
+struct stamp shim_stamp(void *pc, u64 cored)
 {
 	struct ev e;
 	const struct expect *x;
-	u64 now;
+	struct stamp s;
 	if (!shim_begin(&e, CALL_rdtsc, CLASS_time, pc))
-		return shim_ticks();
+		return stamp(cored);
 	x = shim_re_of(CALL_rdtsc);
-	now = x ? (u64)x->ret : shim_ticks();
+	if (x) {
+		s.now = (u64)x->ret;
+		s.core = x->f1;
+	} else {
+		s = stamp(cored);
+	}
 	shim_end(&e, WRAP_ONCE);
-	e.ret = (i64)now;
+	e.ret = (i64)s.now;
+	e.f1 = s.core;
 	shim_done(&e);
-	return now;
+	return s;
 }
 
 /* The length of an instruction that means the same wherever it stands; 0: it does not, or is not known. */
@@ -176,42 +200,43 @@ static int make_room(const u8 *near, u64 apart)
 	return 1;
 }
 
-/* 0: not here. */
-static int replace(u8 *site, u32 n, u64 apart)
+/* An instruction of len bytes, and n more behind it. 0: not here. */
+static int replace(u8 *site, u32 len, u32 n, u64 apart)
 {
 	static const u8 enter[] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0xff, 0x15}, leave[] = {0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0};
-	u64 page = (u64)site & ~4095ull, len = (((u64)site + 2 + n + 4095) & ~4095ull) - page, at = (u64)site, thunk = (u64)shim_stamp_thunk;
+	const u64 page = (u64)site & ~4095ull, room_of = (((u64)site + len + n + 4095) & ~4095ull) - page, at = (u64)site;
+	const u64 thunk = (u64)(len == 3 ? shim_stamp_core_thunk : shim_stamp_thunk);
 	int rel = STUB_THUNK - 11;
 	u8 *p;
 	u32 i;
-	if (!make_room(site, apart) || sys(SYS_mprotect, page, len, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
+	if (!make_room(site, apart) || sys(SYS_mprotect, page, room_of, PROT_READ | PROT_WRITE | PROT_EXEC) != 0)
 		return 0;
 	p = room;
 	__builtin_memcpy(p, enter, sizeof enter);
 	__builtin_memcpy(p + sizeof enter, &rel, 4);
 	__builtin_memcpy(p + 11, leave, sizeof leave);
 	for (i = 0; i < n; i++)
-		p[19 + i] = site[2 + i];
-	put_rel(p + 19 + n, 0xe9, site + 2 + n);
+		p[19 + i] = site[len + i];
+	put_rel(p + 19 + n, 0xe9, site + len + n);
 	__builtin_memcpy(p + STUB_SITE, &at, 8);
 	__builtin_memcpy(p + STUB_THUNK, &thunk, 8);
 	room += STUB;
 	put_rel(site, 0xe9, p);
-	for (i = 5; i < 2 + n; i++)
+	for (i = 5; i < len + n; i++)
 		site[i] = 0x90;
-	sys(SYS_mprotect, page, len, PROT_READ | PROT_EXEC);
+	sys(SYS_mprotect, page, room_of, PROT_READ | PROT_EXEC);
 	return 1;
 }
 
 static void look_through(u8 *p, u8 *end, u64 apart)
 {
-	for (; end - p > NEAR + 2; p++) {
-		u32 n = 0, k;
-		if (p[0] != 0x0f || p[1] != 0x31 || !joined(p + 2))
+	for (; end - p > NEAR + 3; p++) {
+		u32 n = 0, k, len = p[0] != 0x0f ? 0 : p[1] == 0x31 ? 2 : p[1] == 0x01 && p[2] == 0xf9 ? 3 : 0;
+		if (!len || !joined(p + len))
 			continue;
-		while (n < 3 && (k = movable(p + 2 + n)) != 0)
+		while (n < 5 - len && (k = movable(p + len + n)) != 0)
 			n += k;
-		if (n >= 3 && n <= 16 && !replace(p, n, apart))
+		if (n >= 5 - len && n <= 16 && !replace(p, len, n, apart))
 			return;
 	}
 }
