@@ -95,6 +95,27 @@ func TestPredictFaults(t *testing.T) {
 	}
 }
 
+// So does one that dies before anything is issued there, while machines are measured.
+func TestPredictFaultEarly(t *testing.T) {
+	trace := Cmd{Argv: []string{"sleep", "0.1"}}.Recorded(t).Trace
+	dir, script := t.TempDir(), filepath.Join(t.TempDir(), "early.sh")
+	text := `if mkdir "$0.once" 2>/dev/null; then
+	(while [ -d "$1" ] && ! ls "$1"/*/files/program; do sleep 0.02; done
+	while [ -d "$1" ] && ! pkill -9 -P $$ -f target-server; do sleep 0.02; done; mkdir "$0.done") </dev/null >/dev/null 2>&1 &
+fi
+dir=$1; shift; exec "$@" --dir "$dir"`
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, said, err := predict(t, trace, "--target", "exec:sh "+script+" "+dir+" {}", "--rounds", "0"); err != nil || p.Seconds < 0.1 {
+		t.Errorf("%+v, %v: %s", p, err, said)
+	}
+	if _, err := os.Stat(script + ".done"); err != nil {
+		t.Error("nothing happened to it")
+	}
+	nothingIn(t, dir)
+}
+
 // A target whose disk is full says so.
 func TestPredictFull(t *testing.T) {
 	trace := Cmd{Argv: []string{"dd", "if=/dev/zero", "of=out", "bs=1M", "count=150"}}.Recorded(t).Trace

@@ -636,7 +636,7 @@ func (p *predictor) ask(ctx context.Context, t *target.Target) (_ *forecast, err
 	if err != nil {
 		return nil, err
 	}
-	if err := at.put(ctx, proof.name, proof.program); err != nil {
+	if err := at.steady(ctx, func() error { return at.put(ctx, proof.name, proof.program) }); err != nil {
 		return nil, err
 	}
 	seconds := proof.seconds
@@ -705,7 +705,11 @@ func (p *predictor) speed(ctx context.Context, at *issuer) (float64, error) {
 		}
 		p.machine = info.Machine
 	}
-	info, err := at.Hello(ctx, true, nil)
+	var info *target.Info
+	err := at.steady(ctx, func() (err error) {
+		info, err = at.Hello(ctx, true, nil)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -291,7 +291,7 @@ func (p *predictor) variants(ctx context.Context, at *issuer, f *forecast, secon
 			if err := demand.Vary(p.program, path, c.Ops); err != nil {
 				return nil, close, err
 			}
-			if err := at.put(ctx, v.program, path); err != nil {
+			if err := at.steady(ctx, func() error { return at.put(ctx, v.program, path) }); err != nil {
 				return nil, close, err
 			}
 		}
