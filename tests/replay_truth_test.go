@@ -514,3 +514,15 @@ func TestTruthNamesNames(t *testing.T) {
 		}
 	}
 }
+
+// Bytes that nobody else can have changed are said to be what no event tells of.
+func TestTruthNamesUnset(t *testing.T) {
+	bin := compile(t, filepath.Join(top, "tests", "replay", "unset.c"))
+	for _, options := range []string{"", "serial"} {
+		rec := Cmd{Argv: []string{bin}, Options: options}.Recorded(t)
+		out, err := exec.Command(built(t, "replayd"), "--trace", rec.Trace).CombinedOutput()
+		if said := string(out); err == nil || !strings.Contains(said, "write: other data of 64 bytes") || !strings.Contains(said, "cause     memory that was never set, or the time stamp counter: ") {
+			t.Errorf("%q: %v: %s", options, err, said)
+		}
+	}
+}

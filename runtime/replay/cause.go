@@ -50,7 +50,11 @@ func (s *State) causes(t *trace.Trace, o *Outside, d *Difference, th *trace.Thre
 		add("a signal came elsewhere", "%d signals that came between two calls in the recording came right before the second, %d where they had", s.Head.Signals, s.Head.Placed)
 	}
 	if !other {
+		n := len(c)
 		s.guardCause(t, d, th, a, add)
+		if len(c) == n && !byFile && d.What == "data" && a.found && a.rec.Row != nil && a.rec.Row.Writes {
+			add("memory that was never set, or the time stamp counter", "nothing but bytes that are written differs, and no other thread or process can have changed them: some were never set, or come from what no call shows")
+		}
 	}
 	if t.Meta.Start != nil && !t.Meta.Start.SameAddresses() && !byFile {
 		add("other addresses", "the run was recorded with random addresses: a program that compares or hashes them differs")
