@@ -100,8 +100,8 @@ func TestPredictFaultEarly(t *testing.T) {
 	trace := Cmd{Argv: []string{"sleep", "0.1"}}.Recorded(t).Trace
 	dir, script := t.TempDir(), filepath.Join(t.TempDir(), "early.sh")
 	text := `if mkdir "$0.once" 2>/dev/null; then
-	(while [ -d "$1" ] && ! ls "$1"/*/files/program; do sleep 0.02; done
-	while [ -d "$1" ] && ! pkill -9 -P $$ -f target-server; do sleep 0.02; done; mkdir "$0.done") </dev/null >/dev/null 2>&1 &
+	(while [ -d "$1" ] && ! ls "$1"/*/files/program; do sleep 0.02; done; mkdir "$0.done"
+	while [ -d "$1" ] && ! pkill -9 -P $$ -f target-server; do sleep 0.02; done) </dev/null >/dev/null 2>&1 &
 fi
 dir=$1; shift; exec "$@" --dir "$dir"`
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
