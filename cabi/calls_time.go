@@ -93,4 +93,5 @@ var callsTime = []Call{
 	{ID: 891, Name: "arc4random", Sig: "uint32_t arc4random(void)", Class: Random, Rec: "ret uint", Reexec: "feed", Feed: "ret", Issue: "cpu", Test: "rand"},
 	{ID: 892, Name: "arc4random_buf", Sig: "void arc4random_buf(void *buf, size_t n)", Class: Random, Rec: "ret void; f1 n; random buf n", Reexec: "feed", Feed: "feed_data(x, buf, n)", Issue: "cpu", Test: "rand"},
 	{ID: 893, Name: "arc4random_uniform", Sig: "uint32_t arc4random_uniform(uint32_t bound)", Class: Random, Rec: "ret uint; f1 bound", Reexec: "feed", Feed: "ret", Issue: "cpu", Test: "rand"},
+	{ID: 895, Name: "_ZNSt13random_device9_M_getvalEv", Sig: "unsigned int _ZNSt13random_device9_M_getvalEv(void *self)", Class: Random, Body: Hand, Rec: "ret uint", Reexec: "real", Issue: "cpu", Test: "random_device", Note: "what std::random_device of the GNU C++ library says, by whatever means: mostly an instruction (rdseed, rdrand). What it asks of the system are events of their own"},
 }

@@ -679,6 +679,7 @@
 #define CALL_arc4random 891
 #define CALL_arc4random_buf 892
 #define CALL_arc4random_uniform 893
+#define CALL__ZNSt13random_device9_M_getvalEv 895
 #define CALL_sysconf 900
 #define CALL___sysconf 901
 #define CALL_confstr 904

@@ -3,6 +3,7 @@
  * under a lock here. It is the one place where something is held at a real call: a signal handler that draws while
  * its thread holds it goes ahead, a thread that waits 20 ms takes it (its holder was left by a jump or ended), fork
  * wipes it. With one thread there is no lock.
+ * Also here: the C++ library's random device, which asks the processor.
  */
 #include "feed.h"
 
@@ -226,4 +227,30 @@ EXPORT void lcong48(unsigned short int param[7])
 	REAL(lcong48)(param);
 	if (on)
 		draw_end(&d, 0, bits48(param), 0);
+}
+
+typedef unsigned int device(void *self);
+
+/* The library may have come by dlopen, and can go again: that it is there is known at this moment only. */
+static device *device_real(void)
+{
+	device *f = (device *)shim_real_maybe(CALL__ZNSt13random_device9_M_getvalEv);
+	return f ? f : (device *)shim_lookup_late(CALL__ZNSt13random_device9_M_getvalEv);
+}
+
+/* The real one is called in a re-execution, too: what it asks of the system is compared like all else. */
+EXPORT unsigned int _ZNSt13random_device9_M_getvalEv(void *self)
+{
+	unsigned int r = device_real()(self);
+	struct ev e;
+	struct expect *x;
+	if (!shim_begin(&e, CALL__ZNSt13random_device9_M_getvalEv, CLASS_random, CALLER()))
+		return r;
+	x = shim_re_of(CALL__ZNSt13random_device9_M_getvalEv);
+	if (x)
+		r = (unsigned int)x->ret;
+	shim_end(&e, WRAP_ONCE);
+	e.ret = r;
+	shim_done(&e);
+	return r;
 }

@@ -168,8 +168,9 @@ void shim_scope_fix(void)
 		last_at_start = m;
 }
 
-/* Objects after us first, as RTLD_NEXT; then those before us, for when we were loaded by dlopen. */
-static void *find(const char *name, const char *version, const struct link_map **in)
+/* Objects after us first, as RTLD_NEXT; then those before us, for when we were loaded by dlopen. What dlopen brought later is
+ * not in the global scope: it counts only where late says so. */
+static void *find(const char *name, const char *version, int late, const struct link_map **in)
 {
 	u32 hash = 5381;
 	const char *c;
@@ -188,8 +189,8 @@ static void *find(const char *name, const char *version, const struct link_map *
 				*in = m;
 				return f;
 			}
-			if (m == last_at_start)
-				break; /* what dlopen brought later is not in the global scope */
+			if (m == last_at_start && !late)
+				break;
 		}
 	return 0;
 }
@@ -197,7 +198,7 @@ static void *find(const char *name, const char *version, const struct link_map *
 void *shim_find(const char *name, const char *version)
 {
 	const struct link_map *in;
-	return find(name, version, &in);
+	return find(name, version, 0, &in);
 }
 
 u8 shim_direct[CALLS_MAX];
@@ -249,7 +250,7 @@ void *shim_resolve_maybe(u32 call)
 {
 	const char *text = (const char *)&call_text;
 	const struct link_map *in;
-	void *f = find(text + call_name[call].name, text + call_name[call].version, &in);
+	void *f = find(text + call_name[call].name, text + call_name[call].version, 0, &in);
 	if (f) {
 		f = shim_virtual(call, f);
 		__atomic_store_n(&shim_real_table[call], f, __ATOMIC_RELAXED);
@@ -265,15 +266,22 @@ int shim_from(u32 call, const char *library)
 {
 	const char *text = (const char *)&call_text;
 	const struct link_map *in;
-	return !find(text + call_name[call].name, text + call_name[call].version, &in) || is_file(in, library);
+	return !find(text + call_name[call].name, text + call_name[call].version, 0, &in) || is_file(in, library);
 }
 
 void *shim_lookup(u32 call)
 {
 	const char *text = (const char *)&call_text;
 	const struct link_map *in;
-	void *f = find(text + call_name[call].name, text + call_name[call].version, &in);
+	void *f = find(text + call_name[call].name, text + call_name[call].version, 0, &in);
 	return f ? f : (void *)missing;
+}
+
+void *shim_lookup_late(u32 call)
+{
+	const char *text = (const char *)&call_text;
+	const struct link_map *in;
+	return find(text + call_name[call].name, text + call_name[call].version, 1, &in);
 }
 
 void *shim_resolve(u32 call)

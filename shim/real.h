@@ -12,6 +12,7 @@
 extern HIDDEN void *shim_real_table[];
 HIDDEN void *shim_resolve(u32 call); /* fills the table; ends the program loudly if there is no such function */
 HIDDEN void *shim_resolve_maybe(u32 call);
+HIDDEN void *shim_lookup_late(u32 call); /* also where a library that came by dlopen has it; 0: nowhere */
 HIDDEN int shim_from(u32 call, const char *library); /* the real function is of the library whose file name begins so, or there is none */
 HIDDEN void *shim_lookup(u32 call); /* leaves the table alone */
 HIDDEN void shim_scope_fix(void); /* from our constructor: all objects loaded so far are in the global scope */

@@ -4596,6 +4596,7 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_arc4random] = RE_HOLDS,
 	[CALL_arc4random_buf] = RE_HOLDS,
 	[CALL_arc4random_uniform] = RE_HOLDS,
+	[CALL__ZNSt13random_device9_M_getvalEv] = RE_HOLDS,
 	[CALL_sysconf] = RE_HOLDS,
 	[CALL___sysconf] = RE_HOLDS,
 	[CALL_confstr] = RE_HOLDS,
