@@ -23,7 +23,7 @@ var callsTime = []Call{
 	{ID: 818, Name: "ntp_gettime", Sig: "int ntp_gettime(struct ntptimeval *tv)", Class: Time, Rec: "f1 us=shim_ntp_us(&e,tv)", Reexec: "feed", Feed: "feed_timeval(x->ret >= 0, &tv->time, x->f1)", Issue: "skip", Support: Partial, Test: "clock2", Note: "of the answer the time is recorded"},
 	{ID: 819, Name: "ntp_gettimex", Sig: "int ntp_gettimex(struct ntptimeval *tv)", Class: Time, Rec: "f1 us=shim_ntp_us(&e,tv)", Reexec: "feed", Feed: "try; feed_timeval(x->ret >= 0, &tv->time, x->f1)", Issue: "skip", Support: Partial, Test: "clock2", Note: "of the answer the time is recorded"},
 
-	{ID: 894, Name: "rdtsc", Sig: "unsigned long rdtsc(void)", Class: Time, Body: Hand, Rec: "ret uint; f1 core", Reexec: "feed", Feed: "ret", Issue: "skip", Support: Partial, Test: "rdtsc", Note: "the instruction, and rdtscp, which tells the core, too; on amd64 and under --serial: where both halves of it are put together (shim/stamps.h)"},
+	{ID: 894, Name: "rdtsc", Sig: "unsigned long rdtsc(void)", Class: Time, Body: Hand, Rec: "ret uint; f1 cpu", Reexec: "feed", Feed: "ret", Issue: "skip", Support: Partial, Test: "rdtsc", Note: "the instruction, and rdtscp, which tells the core, too; on amd64 and under --serial: where both halves of it are put together (shim/stamps.h)"},
 
 	// Sleeping.
 	{ID: 820, Name: "sleep", Sig: "unsigned int sleep(unsigned int seconds)", Class: Time, Block: true, Rec: "ret uint; f1 seconds", Reexec: "feed", Feed: "shim_re_sleep(x, seconds * 1000000000ull)", Issue: "same", Test: "sleep"},
