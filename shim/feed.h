@@ -74,9 +74,9 @@ static inline void feed_timer(const struct expect *x, struct itimerspec *it, u64
 	}
 }
 
-/* Answers to questions for names (stand_name.c). */
-/* Under --serial a program's memory is to have its recorded addresses, so the C library allocates what it allocated then:
- * it is asked, unrecorded, and only its answer is not believed. It finds no server to ask. */
+/* Answers to questions for names (stand_name.c). Under --serial a program's memory is to have its recorded addresses, so the C
+ * library allocates what it allocated then: it is asked, unrecorded, and only its answer is not believed. The servers that it
+ * asks are as many as it knows, and nobody can connect to them. */
 struct asked {
 	int errno_was, servers, muted;
 	struct sockaddr_in list[MAXNS];

@@ -552,17 +552,7 @@ func TestPredictProven(t *testing.T) {
 		path := recordedProgram(t, x[0], x[1:]...)
 		for _, to := range []string{"local,cpus=1", "local"} {
 			visited++
-			var out, said bytes.Buffer
-			cmd := exec.Command(built(t, "prophet"), "predict", path, "--target", to, "-n", "1", "--home-runs", "0", "--what-if", "0", "--json")
-			cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+built(t, "replayd"))
-			cmd.Stdout, cmd.Stderr = &out, &said
-			if err := cmd.Run(); err != nil {
-				t.Fatalf("%v: %s", err, said.String())
-			}
-			p, err := report.ReadPrediction(&out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := predictedOnce(t, path, "--target", to)
 			if !p.Proven || p.Rounds < 1 || p.Rounds > 3 {
 				t.Errorf("%s on %s: proven %v in %d rounds", x[0], to, p.Proven, p.Rounds)
 			}
@@ -573,24 +563,30 @@ func TestPredictProven(t *testing.T) {
 	}
 }
 
+// predictedOnce is what one issue of a trace says, without any at home.
+func predictedOnce(t *testing.T, path string, args ...string) *report.Prediction {
+	t.Helper()
+	var out, said bytes.Buffer
+	cmd := exec.Command(built(t, "prophet"), append([]string{"predict", path, "-n", "1", "--home-runs", "0", "--what-if", "0", "--json"}, args...)...)
+	cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+built(t, "replayd"))
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, said.String())
+	}
+	p, err := report.ReadPrediction(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // The path of clients that lock one database and try again depends on what each of them met before. Contexts that nobody had come to
 // are learnt, and kept in a library: once they are there, the path is proven.
 func TestPredictClients(t *testing.T) {
 	script := `sqlite3 db 'create table t(a)'; for i in 1 2; do sqlite3 db -cmd '.timeout 20000' 'insert into t values(1)' & done; wait`
 	library := filepath.Join(t.TempDir(), "library")
 	predict := func(path string) *report.Prediction {
-		var out, said bytes.Buffer
-		cmd := exec.Command(built(t, "prophet"), "predict", path, "--target", "local", "-n", "1", "--home-runs", "0", "--what-if", "0", "--json", "--rounds", "12", "--library", library)
-		cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+built(t, "replayd"))
-		cmd.Stdout, cmd.Stderr = &out, &said
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v: %s", err, said.String())
-		}
-		p, err := report.ReadPrediction(&out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
+		return predictedOnce(t, path, "--target", "local", "--rounds", "12", "--library", library)
 	}
 	rec := Cmd{Argv: []string{"setarch", "-R", "sh", "-c", script}}.Recorded(t) // as prophet record does
 	if rec.Status != "exit status 0" {
