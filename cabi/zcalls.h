@@ -351,6 +351,22 @@
 #define CALL_madvise 1393
 #define CALL_posix_madvise 1394
 #define CALL_remap_file_pages 1395
+#define CALL_aio_read 1405
+#define CALL_aio_read64 1406
+#define CALL_aio_write 1407
+#define CALL_aio_write64 1408
+#define CALL_aio_fsync 1409
+#define CALL_aio_fsync64 1410
+#define CALL_lio_listio 1411
+#define CALL_lio_listio64 1412
+#define CALL_aio_error 1413
+#define CALL_aio_error64 1414
+#define CALL_aio_return 1415
+#define CALL_aio_return64 1416
+#define CALL_aio_suspend 1417
+#define CALL_aio_suspend64 1418
+#define CALL_aio_cancel 1419
+#define CALL_aio_cancel64 292
 #define CALL_socket 400
 #define CALL_socketpair 401
 #define CALL_bind 402
@@ -784,6 +800,6 @@
 #define CALL_sigsetmask 1027
 #define CALL_syscall 1100
 #define CALL_dlclose 1101
-#define CALLS_MAX 1396
+#define CALLS_MAX 1420
 
 #endif

@@ -42,6 +42,7 @@ HIDDEN void shim_timers_freeze(void); /* of this process, once a pause */
 HIDDEN void shim_timers_thaw(void);
 HIDDEN struct sigevent *shim_timer_threads(struct sigevent *sev, struct sigevent *room); /* the same, or room: its threads begin in our routine */
 HIDDEN void shim_timer_not_made(const struct sigevent *sev, const struct sigevent *room); /* with what that gave: it failed */
+HIDDEN void shim_timer_restore(struct sigevent *sev); /* as the program had it, where it is told by what is in its own memory */
 HIDDEN int shim_timer_fire(u32 nth); /* what the process's timer of that number, of those with SIGEV_THREAD, has a thread do, by this one; 0: there is none */
 HIDDEN int shim_timers_guard(const void *handler); /* this handler of SIGCONT is ours */
 HIDDEN void shim_timers_guarded(void); /* the program has set what happens at SIGCONT */

@@ -315,6 +315,8 @@ struct sigevent *shim_timer_threads(struct sigevent *sev, struct sigevent *room)
 		return sev;
 	fires[n].fn = sev->sigev_notify_function;
 	fires[n].v = sev->sigev_value;
+	if (fires[n].fn == fired)
+		fires[n] = *(struct fires *)sev->sigev_value.sival_ptr; /* a control block that is used again */
 	*room = *sev;
 	room->sigev_notify_function = fired;
 	room->sigev_value.sival_ptr = &fires[n];
@@ -325,6 +327,15 @@ void shim_timer_not_made(const struct sigevent *sev, const struct sigevent *room
 {
 	if (sev == room)
 		__atomic_sub_fetch(&nfires, 1, __ATOMIC_RELAXED);
+}
+
+void shim_timer_restore(struct sigevent *sev)
+{
+	if (sev->sigev_notify == SIGEV_THREAD && sev->sigev_notify_function == fired) {
+		struct fires *f = sev->sigev_value.sival_ptr;
+		sev->sigev_notify_function = f->fn;
+		sev->sigev_value = f->v;
+	}
 }
 
 int shim_timer_fire(u32 nth)

@@ -3,6 +3,7 @@
 #define SHIM_WRAP_ALL_H
 
 #include "wrap.h"
+#include <aio.h>
 #include <sys/types.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2283,6 +2283,132 @@ static int zfeed_posix_madvise(void *addr, size_t n, int advice)
 }
 PRINTED(posix_madvise, zfeed_posix_madvise)
 
+static int zfeed_aio_read(struct aiocb *cb)
+{
+	struct expect *x = shim_re_of(CALL_aio_read);
+	if (!x)
+		return ((int (*)(struct aiocb *cb))shim_true(CALL_aio_read))(cb);
+	(void)cb;
+	if (x->ret >= 0)
+		return ((int (*)(struct aiocb *cb))shim_true(CALL_aio_read))(cb);
+	return (int)shim_re_ret(x);
+}
+PRINTED(aio_read, zfeed_aio_read)
+
+static int zfeed_aio_read64(struct aiocb64 *cb)
+{
+	struct expect *x = shim_re_of(CALL_aio_read64);
+	if (!x)
+		return ((int (*)(struct aiocb64 *cb))shim_true(CALL_aio_read64))(cb);
+	(void)cb;
+	if (x->ret >= 0)
+		return ((int (*)(struct aiocb64 *cb))shim_true(CALL_aio_read64))(cb);
+	return (int)shim_re_ret(x);
+}
+PRINTED(aio_read64, zfeed_aio_read64)
+
+static int zfeed_aio_write(struct aiocb *cb)
+{
+	struct expect *x = shim_re_of(CALL_aio_write);
+	if (!x)
+		return ((int (*)(struct aiocb *cb))shim_true(CALL_aio_write))(cb);
+	(void)cb;
+	if (x->ret >= 0)
+		return ((int (*)(struct aiocb *cb))shim_true(CALL_aio_write))(cb);
+	return (int)shim_re_ret(x);
+}
+PRINTED(aio_write, zfeed_aio_write)
+
+static int zfeed_aio_write64(struct aiocb64 *cb)
+{
+	struct expect *x = shim_re_of(CALL_aio_write64);
+	if (!x)
+		return ((int (*)(struct aiocb64 *cb))shim_true(CALL_aio_write64))(cb);
+	(void)cb;
+	if (x->ret >= 0)
+		return ((int (*)(struct aiocb64 *cb))shim_true(CALL_aio_write64))(cb);
+	return (int)shim_re_ret(x);
+}
+PRINTED(aio_write64, zfeed_aio_write64)
+
+static int zfeed_aio_fsync(int how, struct aiocb *cb)
+{
+	struct expect *x = shim_re_of(CALL_aio_fsync);
+	if (!x)
+		return ((int (*)(int how, struct aiocb *cb))shim_true(CALL_aio_fsync))(how, cb);
+	(void)how;
+	(void)cb;
+	if (x->ret >= 0)
+		return ((int (*)(int how, struct aiocb *cb))shim_true(CALL_aio_fsync))(how, cb);
+	return (int)shim_re_ret(x);
+}
+PRINTED(aio_fsync, zfeed_aio_fsync)
+
+static int zfeed_aio_fsync64(int how, struct aiocb64 *cb)
+{
+	struct expect *x = shim_re_of(CALL_aio_fsync64);
+	if (!x)
+		return ((int (*)(int how, struct aiocb64 *cb))shim_true(CALL_aio_fsync64))(how, cb);
+	(void)how;
+	(void)cb;
+	if (x->ret >= 0)
+		return ((int (*)(int how, struct aiocb64 *cb))shim_true(CALL_aio_fsync64))(how, cb);
+	return (int)shim_re_ret(x);
+}
+PRINTED(aio_fsync64, zfeed_aio_fsync64)
+
+static int zfeed_lio_listio(int mode, struct aiocb *const list[restrict], int n, struct sigevent *restrict sev)
+{
+	struct expect *x = shim_re_of(CALL_lio_listio);
+	if (!x)
+		return ((int (*)(int mode, struct aiocb *const list[restrict], int n, struct sigevent *restrict sev))shim_true(CALL_lio_listio))(mode, list, n, sev);
+	(void)mode;
+	(void)list;
+	(void)n;
+	(void)sev;
+	if (x->ret >= 0)
+		return ((int (*)(int mode, struct aiocb *const list[restrict], int n, struct sigevent *restrict sev))shim_true(CALL_lio_listio))(mode, list, n, sev);
+	return (int)shim_re_ret(x);
+}
+PRINTED(lio_listio, zfeed_lio_listio)
+
+static int zfeed_lio_listio64(int mode, struct aiocb64 *const list[restrict], int n, struct sigevent *restrict sev)
+{
+	struct expect *x = shim_re_of(CALL_lio_listio64);
+	if (!x)
+		return ((int (*)(int mode, struct aiocb64 *const list[restrict], int n, struct sigevent *restrict sev))shim_true(CALL_lio_listio64))(mode, list, n, sev);
+	(void)mode;
+	(void)list;
+	(void)n;
+	(void)sev;
+	if (x->ret >= 0)
+		return ((int (*)(int mode, struct aiocb64 *const list[restrict], int n, struct sigevent *restrict sev))shim_true(CALL_lio_listio64))(mode, list, n, sev);
+	return (int)shim_re_ret(x);
+}
+PRINTED(lio_listio64, zfeed_lio_listio64)
+
+static int zfeed_aio_cancel(int fd, struct aiocb *cb)
+{
+	struct expect *x = shim_re_of(CALL_aio_cancel);
+	if (!x)
+		return ((int (*)(int fd, struct aiocb *cb))shim_true(CALL_aio_cancel))(fd, cb);
+	(void)fd;
+	(void)cb;
+	return (int)shim_re_ret(x);
+}
+PRINTED(aio_cancel, zfeed_aio_cancel)
+
+static int zfeed_aio_cancel64(int fd, struct aiocb64 *cb)
+{
+	struct expect *x = shim_re_of(CALL_aio_cancel64);
+	if (!x)
+		return ((int (*)(int fd, struct aiocb64 *cb))shim_true(CALL_aio_cancel64))(fd, cb);
+	(void)fd;
+	(void)cb;
+	return (int)shim_re_ret(x);
+}
+PRINTED(aio_cancel64, zfeed_aio_cancel64)
+
 static int zfeed_listen(int fd, int backlog)
 {
 	struct expect *x = shim_re_of(CALL_listen);
@@ -4343,6 +4469,18 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_madvise] = RE_SKIP_F1 | RE_HOLDS,
 	[CALL_posix_madvise] = RE_SKIP_F1 | RE_HOLDS,
 	[CALL_remap_file_pages] = RE_SKIP_F1 | RE_HOLDS,
+	[CALL_aio_read] = RE_HOLDS,
+	[CALL_aio_read64] = RE_HOLDS,
+	[CALL_aio_write] = RE_HOLDS,
+	[CALL_aio_write64] = RE_HOLDS,
+	[CALL_aio_fsync] = RE_HOLDS,
+	[CALL_aio_fsync64] = RE_HOLDS,
+	[CALL_aio_error] = RE_HOLDS,
+	[CALL_aio_error64] = RE_HOLDS,
+	[CALL_aio_return] = RE_HOLDS,
+	[CALL_aio_return64] = RE_HOLDS,
+	[CALL_aio_cancel] = RE_HOLDS,
+	[CALL_aio_cancel64] = RE_HOLDS,
 	[CALL_bind] = RE_HOLDS,
 	[CALL_listen] = RE_HOLDS,
 	[CALL_accept] = RE_FD,

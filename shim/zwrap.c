@@ -5281,6 +5281,34 @@ EXPORT int remap_file_pages(void *addr, size_t n, int prot, size_t page, int fla
 	return r;
 }
 
+EXPORT LEAP int aio_cancel(int fd, struct aiocb *cb)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_aio_cancel, CLASS_disk, CALLER()))
+		return REAL(aio_cancel)(fd, cb);
+	r = REAL(aio_cancel)(fd, cb);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int aio_cancel64(int fd, struct aiocb64 *cb)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_aio_cancel64, CLASS_disk, CALLER()))
+		return REAL(aio_cancel64)(fd, cb);
+	r = REAL(aio_cancel64)(fd, cb);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	shim_done(&e);
+	return r;
+}
+
 EXPORT int socket(int domain, int type, int protocol);
 static NOINLINE void socket_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int domain, int type, int protocol)
 {

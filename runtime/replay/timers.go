@@ -11,7 +11,8 @@ import (
 	"prophet/runtime/trace"
 )
 
-// Timers that start threads (SIGEV_THREAD) do that when it is time, which a re-execution does not have. What each such
+// Timers that start threads (SIGEV_THREAD) do that when it is time, which a re-execution does not have. So does asynchronous
+// I/O that is over, each operation as a timer that was made and set by one call. What each such
 // thread overlapped with is told by events of the thread that had set its timer: those that were over when it began, and
 // those that began when it was over. That thread starts it and waits for it, between the same events.
 
@@ -30,7 +31,13 @@ type armed struct {
 	by    *trace.Thread
 }
 
-var timerCreate, timerSet = callNumbered("timer_create"), callNumbered("timer_settime")
+var (
+	timerCreate, timerSet = callNumbered("timer_create"), callNumbered("timer_settime")
+	asynchronous          = map[uint16]bool{
+		callNumbered("aio_read"): true, callNumbered("aio_read64"): true, callNumbered("aio_write"): true, callNumbered("aio_write64"): true,
+		callNumbered("aio_fsync"): true, callNumbered("aio_fsync64"): true, callNumbered("lio_listio"): true, callNumbered("lio_listio64"): true,
+	}
+)
 
 func callNumbered(name string) uint16 {
 	i := slices.IndexFunc(cabi.Calls, func(c cabi.Call) bool { return c.Name == name })
@@ -60,6 +67,7 @@ func timers(t *trace.Trace, threads []cabi.ReplayThread) error {
 	}
 	var mu sync.Mutex
 	made := map[uint32]map[trace.Object]*timer{}
+	begun := map[uint32][]*timer{}
 	spans := map[*trace.Thread]*[]span{}
 	for _, th := range list {
 		made[th.Proc.Number] = map[trace.Object]*timer{}
@@ -72,11 +80,16 @@ func timers(t *trace.Trace, threads []cabi.ReplayThread) error {
 				return nil
 			}
 			*events = append(*events, span{r.Begin, r.End})
-			if r.Ret != 0 || r.Call != timerCreate && r.Call != timerSet {
+			once := asynchronous[r.Call] && r.F[2] == sigevThread
+			if r.Ret != 0 || r.Call != timerCreate && r.Call != timerSet && !once {
 				return nil
 			}
 			mu.Lock()
 			defer mu.Unlock()
+			if once {
+				begun[th.Proc.Number] = append(begun[th.Proc.Number], &timer{max(r.End, 1), []armed{{r.Begin, th}}})
+				return nil
+			}
 			all := made[th.Proc.Number]
 			m := all[r.Obj]
 			if m == nil {
@@ -95,7 +108,7 @@ func timers(t *trace.Trace, threads []cabi.ReplayThread) error {
 		return err
 	}
 	for number := range in {
-		var all []*timer
+		all := begun[number]
 		for _, m := range made[number] {
 			if m.made > 0 {
 				all = append(all, m)

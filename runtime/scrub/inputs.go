@@ -82,7 +82,7 @@ func (w *rewrite) text(how treatment) { w.out = trace.AppendS(w.out, w.t.str(how
 func (w *rewrite) more() bool { return w.in.Left() > 0 && !w.in.Bad() }
 
 // numbersOnly are the structured results that are nothing but numbers: counts, sizes, times, ids, limits, descriptors.
-var numbersOnly = words(`stat statfs statvfs statx flock itimerspec usage tms rusage itimerval sysinfo loads cpus limits groups polled selected`)
+var numbersOnly = words(`stat statfs statvfs statx flock itimerspec usage tms rusage itimerval sysinfo loads cpus limits groups polled selected aio`)
 
 // dataResults are those that hold what a program was given or gave: they go with the inputs.
 var dataResults = words(`opt bytes`)
