@@ -1,6 +1,7 @@
 /* See run.h. */
 #include "run_own.h"
 #include "real.h"
+#include "thread.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -75,15 +76,16 @@ int shim_fd_ours(int fd)
 	return fd >= 0 && (fd == stream.fd || fd == rings.fd || fd == statm.fd);
 }
 
-/* Moves a descriptor above all that the program may get, so that its own numbers do not change. Above the limit when
- * that may be raised for a moment, else at its upper end. */
-static int lift(int fd)
+static u32 far; /* the program may get numbers near ours */
+
+/* A duplicate above all that the program may get, so that its own numbers do not change; -1: none. Most programs never come near
+ * 240, and a table of no more costs the start 19 us less, and each fork 22: ours go further when a program gets half as many
+ * (shim_fd_far). Above the limit when that may be raised for a moment, else at its upper end. */
+static int lifted(int fd)
 {
 	struct rlimit was, up;
-	long r, base = 4064;
+	long r, base = far || shim_ctl.index[0] ? 4064 : 240;
 	int raised = 0;
-	if (fd < 0)
-		return fd;
 	if (sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &was) == 0 && was.rlim_cur <= (u64)base) {
 		up.rlim_cur = was.rlim_cur + 16;
 		up.rlim_max = was.rlim_max > up.rlim_cur ? was.rlim_max : up.rlim_cur;
@@ -97,14 +99,14 @@ static int lift(int fd)
 		sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &was, 0);
 	if (r < 0)
 		r = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
-	sys(SYS_close, fd);
 	return (int)r;
 }
 
 static int keep(struct ours *o, int fd)
 {
 	struct stat st;
-	o->fd = lift(fd);
+	o->fd = lifted(fd);
+	sys(SYS_close, fd);
 	if (o->fd < 0)
 		return o->fd;
 	if (sys(SYS_fstat, o->fd, &st) == 0) {
@@ -127,6 +129,13 @@ int shim_fd_ours_from(u32 first)
 }
 
 /* The new number is in force before the old one is free, so that another thread's flush finds one of them. */
+static void moved(struct ours *o, int to)
+{
+	int was = o->fd;
+	__atomic_store_n(&o->fd, to, __ATOMIC_RELEASE);
+	sys(SYS_close, was);
+}
+
 void shim_fd_yield(int fd)
 {
 	struct ours *all[] = {&stream, &rings, &statm};
@@ -139,10 +148,24 @@ void shim_fd_yield(int fd)
 			to = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1);
 			if (to < 0)
 				to = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
-			__atomic_store_n(&all[i]->fd, (int)to, __ATOMIC_RELEASE);
-			sys(SYS_close, fd);
+			moved(all[i], (int)to);
 		}
 	shim_unblock(&mask);
+}
+
+void shim_fd_far(void)
+{
+	struct ours *all[] = {&stream, &rings, &statm};
+	struct thr *t = shim_self.thr;
+	int to;
+	u32 i;
+	if (likely(far) || (t && t->vfork && shim_in_vfork(t)) || __atomic_exchange_n(&far, 1, __ATOMIC_ACQ_REL))
+		return;
+	shim_lock(&shim_wiped->threads); /* under which new threads get their rings */
+	for (i = 0; i < 3; i++)
+		if (shim_same_file(all[i]) && all[i]->fd < 4064 && (to = lifted(all[i]->fd)) >= 0)
+			moved(all[i], to);
+	shim_unlock(&shim_wiped->threads);
 }
 
 const char *shim_in_dir(struct text *t, char *buf, u32 cap, const char *name)
@@ -219,12 +242,17 @@ int shim_stream_writev(const struct iovec *v, int n, u64 len)
 	struct rlimit lim;
 	struct stat st;
 	long r;
+	int fd;
 	if (shim_ctl.ended)
 		return EPIPE;
 	if (shim_ctl.flight)
 		return flight_write(v, n, len);
-	if (sys(SYS_fstat, stream.fd, &st) != 0 || st.st_dev != stream.dev || st.st_ino != stream.ino) {
+	do
+		fd = __atomic_load_n(&stream.fd, __ATOMIC_ACQUIRE);
+	while ((r = sys(SYS_fstat, fd, &st)) == -EBADF && fd != __atomic_load_n(&stream.fd, __ATOMIC_ACQUIRE)); /* it was moved */
+	if (r != 0 || st.st_dev != stream.dev || st.st_ino != stream.ino) {
 		r = stream_again();
+		fd = stream.fd;
 		if (r)
 			return lost("events are lost, a descriptor was closed that leads to", r);
 	} else if (stream.linked && !st.st_nlink) {
@@ -234,11 +262,13 @@ int shim_stream_writev(const struct iovec *v, int n, u64 len)
 	}
 	/* Writing past RLIMIT_FSIZE would raise SIGXFSZ, and leave a part of a chunk. */
 	if (sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY) {
-		r = sys(SYS_lseek, stream.fd, 0, SEEK_END);
+		r = sys(SYS_lseek, fd, 0, SEEK_END);
 		if (r >= 0 && (u64)r + len > lim.rlim_cur)
 			return lost("events are lost, the file size limit is reached in", EFBIG);
 	}
-	r = n == 1 ? sys(SYS_write, stream.fd, v[0].iov_base, v[0].iov_len) : sys(SYS_writev, stream.fd, v, n);
+	do
+		r = n == 1 ? sys(SYS_write, fd, v[0].iov_base, v[0].iov_len) : sys(SYS_writev, fd, v, n);
+	while (r == -EBADF && fd != stream.fd && (fd = stream.fd) >= 0);
 	if (r > 0)
 		__atomic_fetch_add(&shim_run.own_bytes, (u64)r, __ATOMIC_RELAXED);
 	if (r == (long)len)

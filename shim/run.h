@@ -79,6 +79,7 @@ HIDDEN void shim_say(const char *what, const char *about, i64 err); /* the one l
 HIDDEN int shim_fd_ours(int fd);
 HIDDEN int shim_fd_ours_from(u32 first); /* the lowest of ours from there on; -1: none */
 HIDDEN void shim_fd_yield(int fd); /* ours moves elsewhere: the program wants the number */
+HIDDEN void shim_fd_far(void); /* all of ours go far up: the program gets numbers near them, or we do not see which it gets */
 HIDDEN int shim_room(u32 part); /* PROPHET_Room…: gives a part of the control mapping its space; 0: there is none to be had */
 HIDDEN u64 *shim_known_files(void); /* PROPHET_KnownFiles words in the control mapping; the first counts the others */
 HIDDEN void shim_take_back(u64 set); /* pending signals of that set */

@@ -576,6 +576,8 @@ struct thr *shim_ready_slow(u32 cls)
 	t->gate = t->vfork || t->depth || shim_run.exiting ? 0 : ~0u;
 	if (unlikely(shim_paused()))
 		shim_park();
+	if (unlikely(~shim_ctl.level & (1u << CLASS_disk | 1u << CLASS_net)))
+		shim_fd_far();
 	return shim_ctl.level & 1u << cls && !t->mute ? t : 0;
 }
 

@@ -13,6 +13,7 @@ static int bad;
 
 #include <dirent.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -31,12 +32,40 @@ static void list(const char *when)
 	closedir(d);
 }
 
+/* How many of the numbers up to many are each the lowest when they are made, as by several calls. */
+static int lowest(int many)
+{
+	int i, n = 3, p[2];
+	for (i = 3; i < many; i++)
+		switch (i % 5) {
+		case 0:
+			n += open("/dev/null", O_RDONLY) == i;
+			break;
+		case 1:
+			n += dup(1) == i;
+			break;
+		case 2:
+			n += fcntl(0, F_DUPFD_CLOEXEC, 0) == i;
+			break;
+		case 3:
+			n += pipe(p) == 0 && p[0] == i && p[1] == i + 1;
+			close(p[1]);
+			break;
+		case 4:
+			n += socket(AF_UNIX, SOCK_STREAM, 0) == i;
+			break;
+		}
+	CHECK(close_range(3, (unsigned)many - 1, 0) == 0);
+	return n;
+}
+
 int main(void)
 {
 	struct rlimit lim;
 	int fd, i, n, many;
 	FILE *f;
 	list("at start");
+	CHECK(lowest(700) == 700); /* numbers come in turn, however many */
 	fd = open("f", O_RDWR | O_CREAT, 0600);
 	CHECK(dup(fd) == 4 && dup2(fd, 9) == 9 && __dup2(fd, 10) == 10 && dup3(fd, 11, O_CLOEXEC) == 11);
 	CHECK(dup2(fd, fd) == fd);
