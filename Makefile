@@ -7,7 +7,7 @@ DESTDIR   ?=
 BUILD     := build
 LDFLAGS   := -s -w
 # go build does not know that these two are inputs; their checksum among the flags tells it.
-SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cat shim/zexports_$(1).map shim/start.ld | cksum)) -extldflags=-Wl,-T,$(CURDIR)/shim/start.ld,-soname=libprophet.so,-fini=none,--version-script=$(CURDIR)/shim/zexports_$(1).map,-Map=$(2)
+SHLDFLAGS  = $(LDFLAGS) -X main.map=$(firstword $(shell cat shim/zexports_$(1).map shim/start.ld | cksum)) -extldflags=-Wl,-z,noseparate-code,-z,norelro,-T,$(CURDIR)/shim/start.ld,-soname=libprophet.so,-fini=none,--version-script=$(CURDIR)/shim/zexports_$(1).map,-Map=$(2)
 # Nor does it know of headers that lie in other directories.
 HEADERS    = CGO_CPPFLAGS=-DPROPHET_HEADERS=$(firstword $(shell cat cabi/*.h | cksum))
 # Each function and variable has a section of its own, so that shim/start.ld can say which lie together.

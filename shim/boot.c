@@ -28,52 +28,35 @@ static const volatile struct asleep {
 } asleep = {"prophet: Go is asleep", 0, 0, 0};
 
 /* What the dynamic linker would have done for Go at load. */
-static int relocate_go(void)
+static void relocate_go(void)
 {
-	const ElfW(Ehdr) *head = (const void *)__ehdr_start;
-	const ElfW(Phdr) *ph = (const void *)(__ehdr_start + head->e_phoff), *end = ph + head->e_phnum;
 	const ElfW(Rela) *r = (const void *)(__ehdr_start + asleep.relocations);
-	u64 base = (u64)__ehdr_start, low = 0, bytes = 0, i;
-	for (; ph < end; ph++)
-		if (ph->p_type == PT_GNU_RELRO) {
-			low = (base + ph->p_vaddr) & ~4095ull;
-			bytes = (base + ph->p_vaddr + ph->p_memsz - low) & ~4095ull;
-		}
-	if (bytes && sys(SYS_mprotect, low, bytes, PROT_READ | PROT_WRITE) != 0)
-		return -ENOMEM;
+	u64 base = (u64)__ehdr_start, i;
 	for (i = 0; i < asleep.count; i++)
 		*(u64 *)(base + r[i].r_offset) = base + (u64)r[i].r_addend;
-	if (bytes)
-		sys(SYS_mprotect, low, bytes, PROT_READ);
-	return 0;
 }
 
-int shim_wake_go(void)
+void shim_wake_go(void)
 {
 	static u32 state; /* 0 asleep, 1 waking, 2 awake */
 	u32 was = 0;
 	u64 mask;
 	void (*entry)(int, char **, char **) = (__typeof__(entry))(__ehdr_start + asleep.entry);
 	if (!asleep.count || __atomic_load_n(&state, __ATOMIC_ACQUIRE) == 2)
-		return 0;
+		return;
 	if (!__atomic_compare_exchange_n(&state, &was, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		while ((was = __atomic_load_n(&state, __ATOMIC_ACQUIRE)) == 1)
+		while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == 1)
 			sys(SYS_sched_yield);
-		return was == 2 ? 0 : -ENOMEM;
+		return;
 	}
 	/* Go's threads take over this thread's mask: with all blocked they get none of the program's signals. */
 	shim_block(&mask);
-	if (relocate_go()) {
-		shim_unblock(&mask);
-		__atomic_store_n(&state, 0, __ATOMIC_RELEASE);
-		return -ENOMEM;
-	}
+	relocate_go();
 	shim_self.off++;
 	entry(go_argc, go_argv, go_envp);
 	shim_self.off--;
 	shim_unblock(&mask);
 	__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
-	return 0;
 }
 
 /* Whether a path, or one of a list of paths, is of a file of our name. */
@@ -192,6 +175,7 @@ void shim_boot_early(void)
 __attribute__((constructor(101))) static void boot(int argc, char **argv, char **envp)
 {
 	go_argc = argc;
+	barrier(); /* a page that is read first is touched twice */
 	go_argv = argv;
 	go_envp = envp;
 	if (shim_run.state == RUN_NONE)

@@ -4,7 +4,7 @@
 
 #include "platform.h"
 
-HIDDEN int shim_wake_go(void); /* starts the Go runtime of this library unless it runs */
+HIDDEN void shim_wake_go(void); /* starts the Go runtime of this library unless it runs */
 HIDDEN void shim_boot_early(void); /* a call has come before our constructor */
 
 #endif

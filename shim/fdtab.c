@@ -26,7 +26,7 @@ static struct fdinfo *make(int fd)
 		if (!__atomic_compare_exchange_n(at, &was, (struct fdinfo *)p, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			sys(SYS_munmap, p, FDS_PER_PAGE * sizeof **at);
 	}
-	if (unlikely(fd >= FDS_PER_PAGE))
+	if (unlikely(fd >= FDS_FEW))
 		shim_fd_far();
 	return *at + (u32)fd % FDS_PER_PAGE;
 }

@@ -51,8 +51,9 @@ struct fdinfo {
 #define FD_LOCKED 1 /* this process has had a POSIX lock through it */
 #define FD_INSIDE 2 /* in a re-execution: both its ends were made by the run (channel.h) */
 #define FD_OUTSIDE 4 /* in a re-execution: the run's first process inherited it */
-#define FDS_PER_PAGE 128
-#define FD_PAGES 8192
+#define FDS_PER_PAGE 256
+#define FD_PAGES 4096
+#define FDS_FEW 128 /* a program that gets higher ones may come near ours: shim_fd_far */
 extern struct fdinfo *shim_fd_pages[FD_PAGES] HIDDEN;
 
 static inline struct fdinfo *shim_fdinfo(int fd)

@@ -4,7 +4,7 @@ package main
 
 /*
 #cgo CFLAGS: -O2 -g1 -std=gnu11 -Wall -Wextra -Werror -fvisibility=hidden -fexceptions -fasynchronous-unwind-tables -fno-strict-aliasing -fno-stack-protector -fomit-frame-pointer -Wno-nonnull-compare -I${SRCDIR}/../cabi
-#cgo LDFLAGS: -Wl,-z,now -Wl,-z,relro
+#cgo LDFLAGS: -Wl,-z,now
 */
 import "C"
 

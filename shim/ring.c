@@ -595,10 +595,12 @@ void shim_aside_over(struct thr *t)
 	t->own->pos += 1ull << 32;
 }
 
+_Static_assert(sizeof shim_room_at_start >= PROPHET_ChunkHeader + PROPHET_RingCap, "a ring fits");
+
 /* Called with the process's lock held. The owner may go on writing; if it flushes while we copy, the copy is dropped. */
 void shim_flush_for(struct thr *t)
 {
-	static u8 copy[PROPHET_ChunkHeader + PROPHET_RingCap] __attribute__((aligned(64)));
+	u8 *copy = (u8 *)shim_room_at_start; /* the program has begun */
 	struct slot *s = t->own, head;
 	u64 gen = __atomic_load_n(&s->gen, __ATOMIC_ACQUIRE), len = (u32)__atomic_load_n(&s->pos, __ATOMIC_ACQUIRE);
 	if (len == 0 || gen & 1 || len > PROPHET_RingCap)

@@ -19,7 +19,7 @@ struct wiped *shim_wiped;
  * as the compiler must not believe that it is constant. */
 #define TEXT(number) TEXT_(number)
 #define TEXT_(number) #number
-__asm__(".pushsection .rodata.control, \"a\"\n.balign 4096\n.globl shim_ctl, control_room\n.hidden shim_ctl, control_room\n"
+__asm__(".pushsection .control, \"a\"\n.balign 4096\n.globl shim_ctl, control_room\n.hidden shim_ctl, control_room\n"
 	".type control_room, %object\n.size control_room, " TEXT(PROPHET_ControlRoom) "\n.set shim_ctl, control_room\n"
 										      "control_room: .zero " TEXT(PROPHET_ControlRoom) "\n.popsection");
 extern u8 control_room[PROPHET_ControlRoom] HIDDEN;

@@ -56,7 +56,7 @@ static inline u64 shim_moment(void)
 }
 
 HIDDEN int shim_run_open(char **envp, int argc, char **argv); /* 0: recording */
-extern char shim_room_at_start[65536] HIDDEN; /* for texts, while the process has one thread and the program has not begun */
+extern char shim_room_at_start[65536] HIDDEN; /* for texts, while the process has one thread and the program has not begun; then for other threads' rings */
 HIDDEN void shim_run_forked(void); /* in a new child */
 HIDDEN void shim_block(u64 *was); /* all signals of the program */
 HIDDEN void shim_unblock(const u64 *was);

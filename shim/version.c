@@ -10,8 +10,7 @@ EXPORT const char *prophet_version(void)
 	char *was = 0, *now = __atomic_load_n(&text, __ATOMIC_ACQUIRE);
 	if (now)
 		return now;
-	if (shim_wake_go())
-		return PROPHET_Version;
+	shim_wake_go();
 	now = goVersion();
 	/* Two threads may ask at once: the text of one of them stays. */
 	return __atomic_compare_exchange_n(&text, &was, now, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ? now : was;

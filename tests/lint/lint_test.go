@@ -212,7 +212,7 @@ func TestStartOrder(t *testing.T) {
 		}
 		all.Write(b)
 	}
-	names := regexp.MustCompile(`\*\(\.(?:text\.startup|text|bss)\.(\w+)`).FindAllStringSubmatch(string(order), -1)
+	names := regexp.MustCompile(`\*\(\.(?:text\.startup|text\.unlikely|text|rodata|bss)\.(\w+)`).FindAllStringSubmatch(string(order), -1)
 	if len(names) < 60 {
 		t.Errorf("%d names in shim/start.ld", len(names))
 	}
