@@ -133,6 +133,13 @@ type ProgJump struct {
 	Held   uint64 // the locks that the thread had then: HeldLock and HeldFile of each, added
 }
 
+// Kind is what of a result decides the way on.
+func Kind(result int64) int64 { return -(-min(result, 0) & (1<<ResultBits - 1)) }
+
+// VersionOf is how often a part of a file had been written, by all of the run, when it was read: what a process finds there, and does
+// then, hangs on that where several write.
+func VersionOf(result int64) int64 { return -min(result, 0) >> ResultBits }
+
 // HeldLock is what a lock counts among those that a thread has.
 func HeldLock(object uint32) uint64 {
 	x := (uint64(object) + 1) * HeldFactor
@@ -170,13 +177,14 @@ type ProgOp struct {
 
 // Flags of operations.
 const (
-	OpChoice = 1  // another result than Want means another way on
-	OpRole   = 2  // of a lock: A is the predicate whose arrivals it counts, B how many operations the section has
-	OpHome   = 4  // its time is the home run's: what it waits for is outside
-	OpLast   = 8  // with OpRole: the section is one that releases, and not one that waits
-	OpSingle = 16 // what its call took at home is part of the demand after it
-	OpMust   = 64 // another result than Want ends the issue; of OpCondwait: it waits to be woken, and not for its turn
-	OpState  = 32 // with OpChoice: what decides is not what the call returned but what it met, and Want says that: of a read -ResultMoved where others have written there since the process looked last, of a question for a lock -ResultHeld where somebody has it, of a name -ResultEmpty where its file is empty
+	OpChoice  = 1   // another result than Want means another way on
+	OpRole    = 2   // of a lock: A is the predicate whose arrivals it counts, B how many operations the section has
+	OpHome    = 4   // its time is the home run's: what it waits for is outside
+	OpLast    = 8   // with OpRole: the section is one that releases, and not one that waits
+	OpSingle  = 16  // what its call took at home is part of the demand after it
+	OpMust    = 64  // another result than Want ends the issue; of OpCondwait: it waits to be woken, and not for its turn
+	OpVersion = 128 // with OpState: of a read, its version decides, too
+	OpState   = 32  // with OpChoice: what decides is not what the call returned but what it met, and Want says that: of a read -ResultMoved where others have written there since the process looked last, less its version with OpVersion, of a question for a lock -ResultHeld where somebody has it, of a name -ResultEmpty where its file is empty
 )
 
 // Operations. The comment says what A and B are; Obj is what the name says.
@@ -313,10 +321,12 @@ type ProgLog struct {
 const (
 	ProgMagic   = 0x474f52504850_5250
 	ResultMagic = 0x54534552504850_52
-	ProgVersion = 4 // 1 told ways on by a hash of the choices before them, and had no OpState; 2 had no datagrams; 3 did not say how long home took
+	ProgVersion = 5 // 1 told ways on by a hash of the choices before them, and had no OpState; 2 had no datagrams; 3 did not say how long home took; 4 had no versions
 	LogUnknown  = 1 << 63
-	ResultMoved = 116     // ESTALE
-	ResultHeld  = 11      // EAGAIN
-	ResultEmpty = 61      // ENODATA
+	ResultMoved = 116 // ESTALE
+	ResultHeld  = 11  // EAGAIN
+	ResultEmpty = 61  // ENODATA
+	ResultBits  = 16  // of a negative result without its sign say what decides; above them is, of a read with OpState, the version
+	VersionMost = 1<<32 - 1
 	ProgNever   = 1 << 30 // a PredRows row that has no bound
 )

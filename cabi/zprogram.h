@@ -29,6 +29,7 @@
 #define PROPHET_OpLast 8
 #define PROPHET_OpSingle 16
 #define PROPHET_OpMust 64
+#define PROPHET_OpVersion 128
 #define PROPHET_OpState 32
 #define PROPHET_OpNop 0
 #define PROPHET_OpEnd 1
@@ -116,11 +117,13 @@
 #define PROPHET_ResultDiverged 4
 #define PROPHET_ProgMagic 5138416204617110096ull
 #define PROPHET_ResultMagic 6076276542089482322ull
-#define PROPHET_ProgVersion 4
+#define PROPHET_ProgVersion 5
 #define PROPHET_LogUnknown 9223372036854775808ull
 #define PROPHET_ResultMoved 116
 #define PROPHET_ResultHeld 11
 #define PROPHET_ResultEmpty 61
+#define PROPHET_ResultBits 16
+#define PROPHET_VersionMost 4294967295ull
 #define PROPHET_ProgNever 1073741824
 
 struct prog {

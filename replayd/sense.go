@@ -43,16 +43,18 @@ func walkCmd() *cobra.Command {
 	return c
 }
 
-// fit searches the rate at which a walk of footprint makes the loop grow as wanted. Each line that is not in the cache costs
-// the same, so the growth is about linear in the rate: it takes one measurement, one to see, and a few to correct. nil: none
-// was found.
+// fit searches how much memory the loop has to walk to grow as wanted. What each thread that comes onto a core has to bring back
+// into the core's own caches costs the same for each line of it, so the growth is about linear in the memory, as long as it fits
+// there: one measurement, one to see, and a few to correct. It is not the rate that is searched: a walk of more than those caches
+// hold misses them alone, too, and takes what others on the machine leave it of the next, which differs threefold from one second to
+// the next. nil: none was found.
 func fit(growth float64, company string) (*sense.Walk, error) {
-	const first, tries, near = 20.0, 5, 0.02
-	bytes := footprint()
+	const rate, tries, near, least = 20.0, 6, 0.02, 64 << 10
+	most := float64(footprint())
+	bytes := most / 2
 	var best *sense.Walk
-	rate := first
 	for range tries {
-		b, err := issue.CalibrateBurn(bytes, rate)
+		b, err := issue.CalibrateBurn(uint64(bytes), rate)
 		if err != nil {
 			return nil, err
 		}
@@ -67,15 +69,14 @@ func fit(growth float64, company string) (*sense.Walk, error) {
 		if math.Abs(g-growth) < near*growth {
 			break
 		}
-		next := rate * 2 // the loop did not mind at all
+		next := bytes * 2 // the loop did not mind at all
 		if g > 1.005 {
-			next = b.LinesPerUs * (growth - 1) / (g - 1)
+			next = bytes * (growth - 1) / (g - 1)
 		}
-		// A rate that the machine cannot walk at is no better than the most that it can.
-		if next = min(max(next, rate/8, 0.01), rate*4); next > b.LinesPerUs*1.05 && b.LinesPerUs < rate*0.9 {
+		if next = min(max(next, bytes/4, least), bytes*2, most); next == bytes {
 			break
 		}
-		rate = next
+		bytes = next
 	}
 	return best, nil
 }

@@ -233,7 +233,7 @@ u32 end_on(u64 at); /* the thread of the recorded run that ends where its operat
 
 /* seen.c */
 void seen_wrote(u32 file, i64 at, i64 bytes);
-i64 seen_read(u32 file, i64 at, i64 bytes);
+i64 seen_read(u32 file, i64 at, i64 bytes, bool versions);
 void seen_forget(void);
 
 /* io.c */

@@ -458,9 +458,9 @@ void io_issue(struct self *s, const struct progop *op)
 	case PROPHET_OpPread:
 		s->result = transfer(fd, op);
 		if (fds[op->obj].file && s->result > 0) {
-			i64 moved = seen_read(fds[op->obj].file - 1, op->b, s->result);
+			i64 met = seen_read(fds[op->obj].file - 1, op->b, s->result, op->flags & PROPHET_OpVersion);
 			if (op->flags & PROPHET_OpState)
-				s->result = moved;
+				s->result = met;
 		}
 		break;
 	case PROPHET_OpPwrite:

@@ -47,20 +47,23 @@ void seen_wrote(u32 file, i64 at, i64 bytes)
 	}
 }
 
-/* seen_read tells, as the result of a choice, whether others have written where the process has read, since it looked there last. */
-i64 seen_read(u32 file, i64 at, i64 bytes)
+/* seen_read tells, as the result of a choice, whether others have written where the process has read, since it looked there last; and
+   with versions how often anybody has. */
+i64 seen_read(u32 file, i64 at, i64 bytes, bool versions)
 {
-	i64 moved = 0;
+	i64 moved = 0, version = 0;
 	if (at < 0 || bytes <= 0)
 		return 0;
 	for (i64 i = 0, n = parts(at, bytes); i < n; i++) {
 		u64 h = part_of(file, at / PART + i);
-		u64 now = known(h, atomic_load(&run.versions[h % VERSIONS])), was = atomic_load_explicit(&seen[h % SEEN], memory_order_relaxed);
+		u32 v = atomic_load(&run.versions[h % VERSIONS]);
+		u64 now = known(h, v), was = atomic_load_explicit(&seen[h % SEEN], memory_order_relaxed);
 		if (was >> 32 == now >> 32 && was != now)
 			moved = -PROPHET_ResultMoved;
+		version += v;
 		atomic_store_explicit(&seen[h % SEEN], now, memory_order_relaxed);
 	}
-	return moved;
+	return versions ? moved - ((version & (i64)PROPHET_VersionMost) << PROPHET_ResultBits) : moved;
 }
 
 /* seen_forget is for another program in the process. */

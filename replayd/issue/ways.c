@@ -15,9 +15,15 @@
 
 enum { FORWARD = 4096, LOCKS = 8, AGREE = 64, WAYS = 4096, TRY = 256, TRY_LENGTH = 128, AFTER = 4, SLEEP_PART = 16, OWN = 2 * PAST + 4, FILE_UNLOCK = 2 };
 
+/* kind is what of a result decides, and version what else a read has of it (cabi's Kind, VersionOf). */
 static i64 kind(i64 result)
 {
-	return result < 0 ? result : 0;
+	return result < 0 ? -(-result & ((1 << PROPHET_ResultBits) - 1)) : 0;
+}
+
+static i64 version(i64 result)
+{
+	return result < 0 ? -result >> PROPHET_ResultBits : 0;
 }
 
 /* counts tells operations that are part of a context from those of the recorder's and of time. */
@@ -450,15 +456,23 @@ static bool even(struct evens *e, const struct progop *op)
 	return true;
 }
 
+/* looks tells choices by what a file holds or whether it is there. What comes of it may be only behind more of what is the same in both
+   cases; of other choices, which try to get something, it comes at once. */
+static bool looks(const struct progop *op)
+{
+	return op->code == PROPHET_OpPread || op->code == PROPHET_OpStat || op->code == PROPHET_OpOpen;
+}
+
 /* own_way finds where on its own way, from the choice on at which the thread left it, it goes on as at `next`, behind a choice with
    this result: what lies between and matters to others the thread has done instead, and nothing more that others count. Where nothing does,
-   it is the same piece of work that was tried then, however others went on after theirs. ~0: nowhere near. */
+   it is the same piece of work that was tried then, however others went on after theirs; but not where the thread left at a look at a file.
+   ~0: nowhere near. */
 static u64 own_way(const struct self *s, u64 from, u32 site, i64 got, u64 next)
 {
 	struct evens evens = {0};
 	struct instead instead = {s, s->home && s->worked ? s->left : s->pasts};
 	struct file_locks files = s->home ? s->files_then : s->files;
-	bool worked = false;
+	bool worked = looks(&run.ops[from]);
 	if (s->pasts - instead.at > PAST || (s->home && s->held != s->held_then)) /* longer ago than it remembers, or with other locks */
 		return ~0ull;
 	for (u64 i = from; i < run.head->ops && i < from + FORWARD; i++) {
@@ -582,32 +596,39 @@ u64 sleep_as(const struct self *s, u64 at)
 
 /* donor finds who had this result here in the context most like this one: what it did next, or ~0. How often was tried decides what
    who tries again does, but hardly what comes after that. Where its own way has such a context it is the next one on that: what a
-   thread has been told to do its past may not show yet. Who had other locks then would take one that this one has. */
-static u64 donor(const struct self *s, u64 at, i64 got)
+   thread has been told to do its past may not show yet. Who had other locks then would take one that this one has. Of a read, who found the
+   same version there comes before all others: what the file held says more than what the thread had done. exact: only those. */
+static u64 donor(const struct self *s, u64 at, i64 got, bool exact)
 {
 	u32 site = run.ops[at].site;
 	u64 low = first_way(site, got), best = ~0ull, how = 0, length = 0, from = s->home ? (u64)(s->home - run.ops) : at;
-	bool tries = !tried(got);
+	i64 met = version(s->result);
+	bool tries = !tried(got), found = exact;
 	/* The choice at which it left its own way: of contexts that come again and again only the first ones are listed. */
-	if (s->home && s->home->site == site && kind(s->home->want) == got && s->held == s->held_then && s->files.sum == s->files_then.sum) {
+	if (s->home && s->home->site == site && kind(s->home->want) == got && s->held == s->held_then && s->files.sum == s->files_then.sum &&
+	    (!exact || version(s->home->want) == met)) {
 		best = from + 1;
 		length = alike(s, &run.threads[s->as], from, tries);
 		how = OWN;
+		found = version(s->home->want) == met;
 	}
 	for (int i = 0; i < WAYS && low < run.head->jumps && run.jumps[low].site == site && run.jumps[low].result == got; i++, low++) {
 		const struct progjump *j = &run.jumps[low];
 		const struct progthread *t = &run.threads[j->thread];
-		if (j->held != s->held + s->files.sum)
+		bool same_version = version(run.ops[j->at - 1].want) == met;
+		if (j->held != s->held + s->files.sum || (found && !same_version))
 			continue;
 		u64 n = alike(s, t, j->at - 1, tries);
-		if (best != ~0ull && n < length)
+		bool nearer = best == ~0ull || (same_version && !found);
+		if (!nearer && n < length)
 			continue;
 		bool own = j->thread == s->as && j->at > from;
 		u64 a = own ? OWN : 2 * alike(s, t, j->at - 1, !tries) + (t->proc == s->proc);
-		if (best == ~0ull || n > length || a > how || (own && j->at < best)) {
+		if (nearer || n > length || a > how || (own && j->at < best)) {
 			best = j->at;
 			length = n;
 			how = a;
+			found |= same_version;
 		}
 	}
 	return best;
@@ -698,7 +719,14 @@ static u64 other_way(struct self *s, u64 at, i64 got)
 			return on;
 		}
 	}
-	u64 next = got == kind(op->want) && !over(s, op, got) ? at + 1 : donor(s, at, got);
+	u64 next = got == kind(op->want) && !over(s, op, got) ? at + 1 : donor(s, at, got, false);
+	if (next == at + 1 && version(s->result) != version(op->want)) {
+		u64 other = donor(s, at, got, true);
+		if (other != ~0ull)
+			next = other;
+		else if (!s->home)
+			return next;
+	}
 	if (next == ~0ull) {
 		/* Who read other data, or found a file of another size, goes on as at home: whether that is so the program says there. */
 		if (op->code == PROPHET_OpPread || empty_or_not(op, got))
@@ -736,7 +764,7 @@ static u64 other_way(struct self *s, u64 at, i64 got)
 u64 way_on(struct self *s, u64 at)
 {
 	i64 got = kind(s->result);
-	if (!s->home && got == kind(run.ops[at].want)) {
+	if (!s->home && got == kind(run.ops[at].want) && version(s->result) == version(run.ops[at].want)) {
 		s->again = 0;
 		return at + 1;
 	}

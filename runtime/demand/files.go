@@ -17,12 +17,24 @@ type files struct {
 type fileState struct {
 	cabi.ProgFile
 	path    string
-	known   bool  // whether it was there before the run has been decided
-	changed bool  // by the run: its size says nothing any more
-	parted  bool  // written at places
-	calls   int64 // that read it
+	known   bool   // whether it was there before the run has been decided
+	changed bool   // by the run: its size says nothing any more
+	parted  bool   // written at places
+	writer  *group // who did that first
+	several bool   // and another process reads or writes there, too
+	calls   int64  // that read it
 	bytes   int64
 	ns      int64
+}
+
+// by notes who reads or writes at places.
+func (f *fileState) by(g *group, writes bool) {
+	switch {
+	case f.writer != nil:
+		f.several = f.several || f.writer != g
+	case writes:
+		f.writer = g
+	}
 }
 
 // someReads are enough to tell how long reads take: the first one may have waited for something else.

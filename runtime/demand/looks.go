@@ -21,10 +21,12 @@ type filePart struct {
 	part int64
 }
 
-// look is a read of what the process has read before.
+// look is a read at a place of a file.
 type look struct {
-	file  uint32
-	moved bool // others have written there since
+	file    uint32
+	version uint32 // how often that place has been written
+	known   bool   // the process has read there before
+	moved   bool   // and others have written there since
 }
 
 const (
@@ -62,17 +64,18 @@ func (l *looks) read(g *group, file uint32, at, bytes int64, where place) {
 	if at < 0 || bytes <= 0 {
 		return
 	}
-	known, moved := false, false
+	k := look{file: file}
 	first, n := parts(at, bytes)
 	for i := range n {
 		p := filePart{g.root.n, file, first + i}
 		v := l.versions[p]
 		was, ok := g.look(p, v)
-		known, moved = known || ok, moved || ok && was != v
+		k.version += v
+		k.known, k.moved = k.known || ok, k.moved || ok && was != v
 	}
-	if known && l.count < looksMax {
+	if l.count < looksMax {
 		l.count++
-		l.found.add(where, look{file, moved})
+		l.found.add(where, k)
 	}
 }
 
@@ -88,10 +91,14 @@ func (g *group) look(p filePart, now uint32) (was uint32, known bool) {
 	return was, known
 }
 
-// looked makes a choice of a read whose process had read there before, of a file that is written at places.
+// looked makes a choice of a read of a file that is written at places, by a process that had read there before, or of what several
+// processes share: what one reads there first hangs on how often others have been there, too.
 func (e *emitter) looked(stream *trace.Thread, r *trace.Record, p *pending) {
 	l, ok := e.looks.found.get(p.place)
-	if !ok || !e.files.list[l.file].parted || e.opt.Path != PathFree {
+	if !ok || e.opt.Path != PathFree {
+		return
+	}
+	if f := &e.files.list[l.file]; !f.parted || !l.known && !f.several {
 		return
 	}
 	k := e.site(stream, r)
@@ -100,5 +107,9 @@ func (e *emitter) looked(stream *trace.Thread, r *trace.Record, p *pending) {
 	p.Site, p.Want = e.siteNumber(k), 0
 	if l.moved {
 		p.Want = -cabi.ResultMoved
+	}
+	if e.files.list[l.file].several {
+		p.Flags |= cabi.OpVersion
+		p.Want -= int64(l.version&cabi.VersionMost) << cabi.ResultBits
 	}
 }

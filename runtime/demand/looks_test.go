@@ -16,8 +16,8 @@ func TestLooks(t *testing.T) {
 	read := func(g *group, at, bytes int64) (known, moved bool) {
 		n++
 		l.read(g, 7, at, bytes, place{1, n})
-		got, ok := l.found.get(place{1, n})
-		return ok, got.moved
+		got, _ := l.found.get(place{1, n})
+		return got.known, got.moved
 	}
 	visited := 0
 	for _, x := range []struct {

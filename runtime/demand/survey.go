@@ -409,6 +409,7 @@ func (s *surveyor) transfer(th *thread, o *op, of *openFile, r *trace.Record) {
 	}
 	if o.code == cabi.OpPwrite {
 		s.files.list[of.file].parted = true
+		s.files.list[of.file].by(th.group, true)
 		s.looks.wrote(th.group, of.file, from, r.Ret)
 	}
 	if o.code == cabi.OpWrite || o.code == cabi.OpPwrite {
@@ -416,6 +417,7 @@ func (s *surveyor) transfer(th *thread, o *op, of *openFile, r *trace.Record) {
 		return
 	}
 	if o.code == cabi.OpPread {
+		s.files.list[of.file].by(th.group, false)
 		s.looks.read(th.group, of.file, from, r.Ret, place{r.Thread.UID, r.N})
 	}
 	f := &s.files.list[of.file]

@@ -46,7 +46,8 @@ type contextKey struct {
 const waysMax = 1 << 12
 
 func (w *ways) add(site uint32, result int64, thread, owner uint32, at, past, held uint64) {
-	k := wayKey{site, min(result, 0)}
+	k := wayKey{site, cabi.Kind(result)}
+	past += uint64(cabi.VersionOf(result)) * pastBase
 	if w.count[k] >= waysMax || w.known[contextKey{k, past, owner}] {
 		return
 	}

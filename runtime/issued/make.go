@@ -329,7 +329,7 @@ func (m *maker) fetch(l *lane) error {
 }
 
 // kindOf is what of a result decides the way on.
-func kindOf(result int64) int64 { return min(result, 0) }
+func kindOf(result int64) int64 { return cabi.Kind(result) }
 
 // fill makes steps of the next operations, until there are some.
 func (m *maker) fill(l *lane) error {

@@ -168,12 +168,18 @@ func (m *maker) name(l *lane, o trace.Object) *named {
 	k := o
 	if private(info.kind) {
 		where := spot{info.kind, info.at}
-		if th := m.src.Trace.ThreadByUID(o.UID); th != nil && !l.space.native[th.Proc.Number] {
+		if m.foreign(l, o) {
 			// What another process did, which runs the same program: here it is what lies at that address.
 			if mine, ok := l.space.at[where]; ok {
 				k = mine
+			} else {
+				l.space.at[where] = o
 			}
 		} else {
+			// Where this process has come to it by what another one did, it has its name.
+			if was := l.space.at[where]; was != o && l.space.by[o] == nil && m.foreign(l, was) {
+				l.space.by[o] = l.space.by[was]
+			}
 			l.space.at[where] = o
 		}
 	}
@@ -183,6 +189,12 @@ func (m *maker) name(l *lane, o trace.Object) *named {
 		l.space.by[k] = n
 	}
 	return n
+}
+
+// foreign tells whether an object has its name of a process of home's whose names do not hold here.
+func (m *maker) foreign(l *lane, o trace.Object) bool {
+	th := m.src.Trace.ThreadByUID(o.UID)
+	return th != nil && !l.space.native[th.Proc.Number]
 }
 
 // born1 gives an object its name, and says so in the thread's stream.

@@ -155,6 +155,15 @@ func (m *maker) event(l *lane, s *step) error {
 	}
 	o, mutex := m.names(l, &r, rule)
 	if r.Row != nil {
+		// What another process did: it is told its own numbers.
+		switch th := l.streams[l.stream].th; r.Row.Name {
+		case "getpid":
+			r.Ret = int64(th.Proc.PID)
+		case "getppid":
+			r.Ret = int64(th.Proc.PPID)
+		case "gettid":
+			r.Ret = int64(th.TID)
+		}
 		if o != nil && r.Row.Obj == "barrier" && rule.order == orderNone {
 			o.count = uint64(r.F[1])
 		}
