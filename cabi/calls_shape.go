@@ -1,6 +1,6 @@
 package cabi
 
-// The machine's shape, and who we are on it. IDs of this part start at 900.
+// The machine's shape, and who we are on it. IDs of this part start at 900 and at 1200.
 var callsShape = []Call{
 	// What the machine has, and what of it we may use.
 	{ID: 900, Name: "sysconf", Sig: "long int sysconf(int name)", Class: Shape, Rec: "ret int; f1 name; do told_conf name &r", Reexec: "feed", Feed: "if (x->ret == -1) (void)REAL(); return x->ret", Issue: "skip", Test: "shape"},
@@ -19,7 +19,7 @@ var callsShape = []Call{
 	{ID: 915, Name: "__gethostname_chk", Sig: "int __gethostname_chk(char *name, size_t n, size_t space)", Class: Shape, Rec: "f1 n; str name=shim_name_if(r,name,n)", Reexec: "feed", Feed: "feed_name(x, name, n)", Issue: "skip", Test: "shape"},
 	{ID: 916, Name: "getdomainname", Sig: "int getdomainname(char *name, size_t n)", Class: Shape, Rec: "f1 n; str name=shim_name_if(r,name,n)", Reexec: "feed", Feed: "feed_name(x, name, n)", Issue: "skip", Test: "shape"},
 	{ID: 917, Name: "__getdomainname_chk", Sig: "int __getdomainname_chk(char *name, size_t n, size_t space)", Class: Shape, Rec: "f1 n; str name=shim_name_if(r,name,n)", Reexec: "feed", Feed: "feed_name(x, name, n)", Issue: "skip", Test: "shape"},
-	{ID: 918, Name: "gethostid", Sig: "long int gethostid(void)", Class: Shape, Rec: "pre nested; ret int", Reexec: "real", Issue: "skip", Test: "shape"},
+	{ID: 918, Name: "gethostid", Sig: "long int gethostid(void)", Class: Shape, Rec: "pre nested; ret int", Reexec: "feed", Feed: "(void)REAL(); return (long)x->ret", Issue: "skip", Test: "shape"},
 	{ID: 919, Name: "getdtablesize", Sig: "int getdtablesize(void)", Class: Shape, Rec: "ret int", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
 	{ID: 920, Name: "sched_getcpu", Sig: "int sched_getcpu(void)", Class: Shape, Rec: "ret errno; do told_cpu &r", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "shape"},
 	{ID: 921, Name: "getcpu", Sig: "int getcpu(unsigned int *cpu, unsigned int *node)", Class: Shape, Rec: "f1 cpu=shim_told_in(&e,r,cpu); f2 node=shim_outu(r,node)", Reexec: "feed", Feed: "if (cpu && x->ret == 0) *cpu = (unsigned)x->f1; if (node && x->ret == 0) *node = (unsigned)x->f2", Issue: "skip", Test: "shape"},
@@ -90,6 +90,33 @@ var callsShape = []Call{
 	{ID: 990, Name: "getspnam", Sig: "struct spwd *getspnam(const char *name)", Class: Shape, Body: Known, Rec: "", Reexec: "real", Issue: "skip", Support: None, Note: "reads a table inside the C library, the same on each run; hardly ever called"},
 	{ID: 991, Name: "cuserid", Sig: "char *cuserid(char *s)", Class: Shape, Body: Known, Rec: "", Reexec: "real", Issue: "skip", Support: None, Note: "reads a table inside the C library, the same on each run; hardly ever called"},
 	{ID: 992, Name: "ctermid", Sig: "char *ctermid(char *s)", Class: Shape, Body: Known, Rec: "", Reexec: "real", Issue: "skip", Support: None, Note: "reads a table inside the C library, the same on each run; hardly ever called"},
-	{ID: 993, Name: "getutxent", Sig: "struct utmpx *getutxent(void)", Class: Shape, Body: Known, Rec: "", Reexec: "real", Issue: "skip", Support: None, Note: "reads a table inside the C library, the same on each run; hardly ever called"},
 	{ID: 994, Name: "innetgr", Sig: "int innetgr(const char *group, const char *host, const char *user, const char *domain)", Class: Shape, Body: Known, Rec: "", Reexec: "real", Issue: "skip", Support: None, Note: "reads a table inside the C library, the same on each run; hardly ever called"},
+
+	// What we may do, and how programs begin.
+	{ID: 1200, Name: "capget", Sig: "int capget(void *head, void *data)", Class: Shape, Rec: "f1 version=shim_caps_version(head); random data shim_caps_len(r,head,data)", Reexec: "feed", Feed: "if (shim_may_read(head, 8)) *(u32 *)head = (u32)x->f1; feed_data(x, data, 24)", Issue: "skip", Test: "outside"},
+	{ID: 1201, Name: "capset", Sig: "int capset(void *head, const void *data)", Class: Shape, Rec: "f1 version=shim_caps_version(head)", Reexec: "feed", Feed: "if (x->ret == 0) (void)REAL(); else if (shim_may_read(head, 8)) *(u32 *)head = (u32)x->f1", Issue: "skip", Test: "outside"},
+	{ID: 1202, Name: "personality", Sig: "int personality(unsigned long persona)", Class: Shape, Rec: "f1 persona", Reexec: "feed", Feed: "try", Issue: "skip", Test: "outside"},
+
+	// What is done to the whole machine is not done again.
+	{ID: 1203, Name: "sethostname", Sig: "int sethostname(const char *name, size_t n)", Class: Shape, Rec: "", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "outside"},
+	{ID: 1204, Name: "setdomainname", Sig: "int setdomainname(const char *name, size_t n)", Class: Shape, Rec: "", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "outside"},
+	{ID: 1205, Name: "reboot", Sig: "int reboot(int how)", Class: Shape, Rec: "f1 how=(u32)how", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "outside"},
+	{ID: 1206, Name: "acct", Sig: "int acct(const char *path)", Class: Shape, Block: true, Rec: "path path", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "outside"},
+	{ID: 1207, Name: "swapon", Sig: "int swapon(const char *path, int flags)", Class: Shape, Block: true, Rec: "f1 flags; path path", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "outside"},
+	{ID: 1208, Name: "swapoff", Sig: "int swapoff(const char *path)", Class: Shape, Block: true, Rec: "path path", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "outside"},
+	{ID: 1209, Name: "init_module", Sig: "int init_module(void *image, unsigned long n, const char *params)", Class: Shape, Block: true, Rec: "f1 n", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "outside"},
+	{ID: 1210, Name: "delete_module", Sig: "int delete_module(const char *name, unsigned int flags)", Class: Shape, Block: true, Rec: "", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "outside"},
+	{ID: 1211, Name: "vhangup", Sig: "int vhangup(void)", Class: Shape, Rec: "", Reexec: "feed", Feed: "ret", Issue: "skip", Test: "outside"},
+	{ID: 1212, Name: "klogctl", Sig: "int klogctl(int type, char *buf, int n)", Class: Shape, Block: true, Rec: "f1 type; f2 n; random buf type>1&&type<5?r:0", Reexec: "feed", Feed: "feed_data(x, buf, (u64)n)", Issue: "skip", Test: "outside"},
+
+	// Who is logged in: a file that the C library reads by itself.
+	{ID: 1213, Name: "getutent", Sig: "struct utmp *getutent(void)", Class: Shape, Block: true, Rec: "ret ptr; random r r?sizeof(*r):0", Reexec: "feed", Feed: "static struct utmp own; if (x->ret != 1) { errno = (int)-x->ret; return 0; } feed_data(x, &own, sizeof own); return &own", Issue: "skip", Test: "outside"},
+	{ID: 1214, Name: "getutid", Sig: "struct utmp *getutid(const struct utmp *id)", Class: Shape, Block: true, Rec: "ret ptr; random r r?sizeof(*r):0", Reexec: "feed", Feed: "static struct utmp own; if (x->ret != 1) { errno = (int)-x->ret; return 0; } feed_data(x, &own, sizeof own); return &own", Issue: "skip", Test: "outside"},
+	{ID: 1215, Name: "getutline", Sig: "struct utmp *getutline(const struct utmp *line)", Class: Shape, Block: true, Rec: "ret ptr; random r r?sizeof(*r):0", Reexec: "feed", Feed: "static struct utmp own; if (x->ret != 1) { errno = (int)-x->ret; return 0; } feed_data(x, &own, sizeof own); return &own", Issue: "skip", Test: "outside"},
+	{ID: 993, Name: "getutxent", Sig: "struct utmpx *getutxent(void)", Class: Shape, Block: true, Rec: "ret ptr; random r r?sizeof(*r):0", Reexec: "feed", Feed: "static struct utmpx own; if (x->ret != 1) { errno = (int)-x->ret; return 0; } feed_data(x, &own, sizeof own); return &own", Issue: "skip", Test: "outside"},
+	{ID: 1216, Name: "getutxid", Sig: "struct utmpx *getutxid(const struct utmpx *id)", Class: Shape, Block: true, Rec: "ret ptr; random r r?sizeof(*r):0", Reexec: "feed", Feed: "static struct utmpx own; if (x->ret != 1) { errno = (int)-x->ret; return 0; } feed_data(x, &own, sizeof own); return &own", Issue: "skip", Test: "outside"},
+	{ID: 1217, Name: "getutxline", Sig: "struct utmpx *getutxline(const struct utmpx *line)", Class: Shape, Block: true, Rec: "ret ptr; random r r?sizeof(*r):0", Reexec: "feed", Feed: "static struct utmpx own; if (x->ret != 1) { errno = (int)-x->ret; return 0; } feed_data(x, &own, sizeof own); return &own", Issue: "skip", Test: "outside"},
+	{ID: 1218, Name: "getutent_r", Sig: "int getutent_r(struct utmp *buf, struct utmp **found)", Class: Shape, Block: true, Rec: "ret int; random buf r==0?sizeof(*buf):0", Reexec: "feed", Feed: "feed_data(x, buf, sizeof *buf); *found = x->ret == 0 ? buf : 0", Issue: "skip", Test: "outside"},
+	{ID: 1219, Name: "getutid_r", Sig: "int getutid_r(const struct utmp *id, struct utmp *buf, struct utmp **found)", Class: Shape, Block: true, Rec: "ret int; random buf r==0?sizeof(*buf):0", Reexec: "feed", Feed: "feed_data(x, buf, sizeof *buf); *found = x->ret == 0 ? buf : 0", Issue: "skip", Test: "outside"},
+	{ID: 1220, Name: "getutline_r", Sig: "int getutline_r(const struct utmp *line, struct utmp *buf, struct utmp **found)", Class: Shape, Block: true, Rec: "ret int; random buf r==0?sizeof(*buf):0", Reexec: "feed", Feed: "feed_data(x, buf, sizeof *buf); *found = x->ret == 0 ? buf : 0", Issue: "skip", Test: "outside"},
 }

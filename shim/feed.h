@@ -78,7 +78,8 @@ static inline void feed_timer(const struct expect *x, struct itimerspec *it, u64
  * library allocates what it allocated then: it is asked, unrecorded, and only its answer is not believed. The servers that it
  * asks are as many as it knows, and nobody can connect to them. */
 struct asked {
-	int errno_was, servers, muted;
+	struct __res_state *of; /* whose servers */
+	int errno_was, servers, muted, pad;
 	struct sockaddr_in list[MAXNS];
 };
 HIDDEN void shim_ask(struct asked *a, struct expect *x, const char *host, const char *service, const struct addrinfo *hints);
@@ -92,6 +93,17 @@ HIDDEN void shim_ask_over(const struct asked *a);
 		question;                    \
 		shim_ask_over(&a);           \
 	} while (0)
+HIDDEN void shim_ask_resolver(struct asked *a, struct expect *x, struct __res_state *of);
+#define RE_RESOLVE(state, question)                \
+	do {                                       \
+		struct asked a;                    \
+		if (!shim_ctl.serial)              \
+			break;                     \
+		shim_ask_resolver(&a, x, (state)); \
+		question;                          \
+		shim_ask_over(&a);                 \
+	} while (0)
+HIDDEN int shim_re_answer(struct expect *x, struct __res_state *of, unsigned char *answer, int n);
 HIDDEN int shim_re_addrs(struct expect *x, const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **res);
 HIDDEN int shim_re_nameinfo(struct expect *x, char *host, u64 hostlen, char *serv, u64 servlen);
 HIDDEN struct hostent *shim_re_host(struct expect *x);

@@ -64,17 +64,18 @@ static const struct expect *alone(struct expect *x)
 
 /* Servers are asked that nobody can connect to, as the C library keeps memory for each that it has asked; those with long
  * addresses, which it has elsewhere, are left out. */
-static void mute(struct asked *a)
+static void mute(struct asked *a, res_state of)
 {
 	int i;
-	a->servers = _res.nscount;
-	__builtin_memcpy(a->list, _res.nsaddr_list, sizeof a->list);
-	for (i = 0; i < _res.nscount && i < MAXNS; i++) {
-		if (_res.nsaddr_list[i].sin_family != AF_INET) {
-			_res.nscount = 0;
+	a->of = of;
+	a->servers = of->nscount;
+	__builtin_memcpy(a->list, of->nsaddr_list, sizeof a->list);
+	for (i = 0; i < of->nscount && i < MAXNS; i++) {
+		if (of->nsaddr_list[i].sin_family != AF_INET) {
+			of->nscount = 0;
 			return;
 		}
-		_res.nsaddr_list[i].sin_addr.s_addr = INADDR_BROADCAST;
+		of->nsaddr_list[i].sin_addr.s_addr = INADDR_BROADCAST;
 	}
 }
 
@@ -97,14 +98,28 @@ void shim_ask(struct asked *a, struct expect *x, const char *host, const char *s
 		else if (TRUE(getaddrinfo)("localhost", service, hints, &list) == 0)
 			freeaddrinfo(list);
 	}
-	mute(a);
+	mute(a, &_res);
+}
+
+/* A state that is not ready asks nobody whom we know. */
+void shim_ask_resolver(struct asked *a, struct expect *x, res_state of)
+{
+	unsigned char query[64];
+	alone(x);
+	a->errno_was = errno;
+	shim_self.off++;
+	if (of == &_res && !(of->options & RES_INIT))
+		TRUE(res_mkquery)(0, "localhost", 1, 1, 0, 0, 0, query, sizeof query);
+	a->muted = (of->options & RES_INIT) != 0;
+	if (a->muted)
+		mute(a, of);
 }
 
 void shim_ask_over(const struct asked *a)
 {
 	if (a->muted) {
-		__builtin_memcpy(_res.nsaddr_list, a->list, sizeof a->list);
-		_res.nscount = a->servers;
+		__builtin_memcpy(a->of->nsaddr_list, a->list, sizeof a->list);
+		a->of->nscount = a->servers;
 	}
 	shim_self.off--;
 	errno = a->errno_was;
@@ -142,6 +157,17 @@ static const u8 *listed(const struct expect *x, const u8 **end)
 	const u8 *p = x->input_len ? x->input : x->data;
 	*end = p + (x->input_len ? x->input_len : p ? x->data_len : 0);
 	return p;
+}
+
+int shim_re_answer(struct expect *x, res_state of, unsigned char *answer, int n)
+{
+	alone(x);
+	feed_data(x, answer, n > 0 ? (u64)n : 0);
+	if (x->ret < 0) {
+		of->res_h_errno = (int)feed_tail(x, 0);
+		h_errno = of->res_h_errno;
+	}
+	return (int)x->ret;
 }
 
 /* For each address V type of socket, V protocol, V family, S address; the canonical name is the tail's third text. */

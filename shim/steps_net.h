@@ -16,6 +16,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
+#include <resolv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/select.h>
@@ -37,6 +38,12 @@ HIDDEN void shim_input_list(struct ev *e, shim_encode encode, const void *what, 
 static inline void shim_pre_nested(struct ev *e)
 {
 	e->t->slot->call = 0;
+}
+
+/* Why a question to name servers has no answer. */
+static inline u64 shim_resolve_error(int r, const struct __res_state *s)
+{
+	return r < 0 ? (u64)(u32)s->res_h_errno : 0;
 }
 
 /* Objects that come to be. */

@@ -144,6 +144,19 @@ static inline u64 shim_out32(int r, const void *p)
 	return v;
 }
 
+/* Capabilities: of a header its version, and how much the kernel has put into data. */
+HIDDEN int shim_may_read(const void *p, u64 n);
+
+static inline u64 shim_caps_version(const u32 *head)
+{
+	return shim_may_read(head, 8) ? *head : 0;
+}
+
+static inline i64 shim_caps_len(int r, const u32 *head, const void *data)
+{
+	return r != 0 || !data ? 0 : *head == 0x19980330 ? 12 : 24; /* the first version has half of the bits */
+}
+
 /* The machine's shape */
 
 /* told is how many processors the program is told of instead of those that there are; 0: of these. What a re-execution

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <fcntl.h>
+#include <utmp.h>
+#include <utmpx.h>
 
 #define INPUT_ROOM 320 /* longest structured result */
 

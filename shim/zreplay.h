@@ -1406,6 +1406,116 @@ static char * zfeed_get_current_dir_name(void)
 }
 PRINTED(get_current_dir_name, zfeed_get_current_dir_name)
 
+static char * zfeed_mktemp(char *name)
+{
+	struct expect *x = shim_re_of(CALL_mktemp);
+	if (!x)
+		return ((char * (*)(char *name))shim_true(CALL_mktemp))(name);
+	(void)name;
+	return feed_cstr(x, name, shim_len(name) + 1) ? name : ((char * (*)(char *name))shim_true(CALL_mktemp))(name);
+}
+PRINTED(mktemp, zfeed_mktemp)
+
+static char * zfeed___mktemp(char *name)
+{
+	struct expect *x = shim_re_of(CALL___mktemp);
+	if (!x)
+		return ((char * (*)(char *name))shim_true(CALL___mktemp))(name);
+	(void)name;
+	return feed_cstr(x, name, shim_len(name) + 1) ? name : ((char * (*)(char *name))shim_true(CALL___mktemp))(name);
+}
+PRINTED(__mktemp, zfeed___mktemp)
+
+static char * zfeed_tmpnam(char name[L_tmpnam])
+{
+	struct expect *x = shim_re_of(CALL_tmpnam);
+	if (!x)
+		return ((char * (*)(char name[L_tmpnam]))shim_true(CALL_tmpnam))(name);
+	(void)name;
+	static char own[L_tmpnam];
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, name ? name : own, L_tmpnam);
+	return s ? s : ((char * (*)(char name[L_tmpnam]))shim_true(CALL_tmpnam))(name);
+}
+PRINTED(tmpnam, zfeed_tmpnam)
+
+static char * zfeed_tmpnam_r(char name[L_tmpnam])
+{
+	struct expect *x = shim_re_of(CALL_tmpnam_r);
+	if (!x)
+		return ((char * (*)(char name[L_tmpnam]))shim_true(CALL_tmpnam_r))(name);
+	(void)name;
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, name, L_tmpnam);
+	return s ? s : ((char * (*)(char name[L_tmpnam]))shim_true(CALL_tmpnam_r))(name);
+}
+PRINTED(tmpnam_r, zfeed_tmpnam_r)
+
+static char * zfeed_tempnam(const char *dir, const char *prefix)
+{
+	struct expect *x = shim_re_of(CALL_tempnam);
+	if (!x)
+		return ((char * (*)(const char *dir, const char *prefix))shim_true(CALL_tempnam))(dir, prefix);
+	(void)dir;
+	(void)prefix;
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, 0, 0);
+	return s ? s : ((char * (*)(const char *dir, const char *prefix))shim_true(CALL_tempnam))(dir, prefix);
+}
+PRINTED(tempnam, zfeed_tempnam)
+
+static key_t zfeed_ftok(const char *path, int project)
+{
+	struct expect *x = shim_re_of(CALL_ftok);
+	if (!x)
+		return ((key_t (*)(const char *path, int project))shim_true(CALL_ftok))(path, project);
+	(void)path;
+	(void)project;
+	if (x->ret == -1) errno = (int)x->f2;
+	return (key_t)x->ret;
+}
+PRINTED(ftok, zfeed_ftok)
+
+static char * zfeed_getwd(char *buf)
+{
+	struct expect *x = shim_re_of(CALL_getwd);
+	if (!x)
+		return ((char * (*)(char *buf))shim_true(CALL_getwd))(buf);
+	(void)buf;
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, buf, PATH_MAX);
+	return s ? s : ((char * (*)(char *buf))shim_true(CALL_getwd))(buf);
+}
+PRINTED(getwd, zfeed_getwd)
+
+static char * zfeed___getwd_chk(char *buf, size_t n)
+{
+	struct expect *x = shim_re_of(CALL___getwd_chk);
+	if (!x)
+		return ((char * (*)(char *buf, size_t n))shim_true(CALL___getwd_chk))(buf, n);
+	(void)buf;
+	(void)n;
+	if (x->ret < 0) { errno = (int)-x->ret;
+	return 0;
+	} char *s = feed_cstr(x, buf, n);
+	return s ? s : ((char * (*)(char *buf, size_t n))shim_true(CALL___getwd_chk))(buf, n);
+}
+PRINTED(__getwd_chk, zfeed___getwd_chk)
+
+static pid_t zfeed_tcgetsid(int fd)
+{
+	struct expect *x = shim_re_of(CALL_tcgetsid);
+	if (!x)
+		return ((pid_t (*)(int fd))shim_true(CALL_tcgetsid))(fd);
+	(void)fd;
+	return (pid_t)shim_re_ret(x);
+}
+PRINTED(tcgetsid, zfeed_tcgetsid)
+
 static int zfeed_stat(const char *path, struct stat *st)
 {
 	struct expect *x = shim_re_of(CALL_stat);
@@ -2662,6 +2772,171 @@ static int zfeed_getifaddrs(struct ifaddrs **list)
 }
 PRINTED(getifaddrs, zfeed_getifaddrs)
 
+static int zfeed_res_query(const char *name, int class, int type, unsigned char *answer, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_query);
+	if (!x)
+		return ((int (*)(const char *name, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_query))(name, class, type, answer, n);
+	(void)name;
+	(void)class;
+	(void)type;
+	(void)answer;
+	(void)n;
+	RE_RESOLVE(&_res, ((int (*)(const char *name, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_query))(name, class, type, answer, n));
+	return shim_re_answer(x, &_res, answer, n);
+}
+PRINTED(res_query, zfeed_res_query)
+
+static int zfeed_res_search(const char *name, int class, int type, unsigned char *answer, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_search);
+	if (!x)
+		return ((int (*)(const char *name, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_search))(name, class, type, answer, n);
+	(void)name;
+	(void)class;
+	(void)type;
+	(void)answer;
+	(void)n;
+	RE_RESOLVE(&_res, ((int (*)(const char *name, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_search))(name, class, type, answer, n));
+	return shim_re_answer(x, &_res, answer, n);
+}
+PRINTED(res_search, zfeed_res_search)
+
+static int zfeed_res_nquery(res_state s, const char *name, int class, int type, unsigned char *answer, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_nquery);
+	if (!x)
+		return ((int (*)(res_state s, const char *name, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_nquery))(s, name, class, type, answer, n);
+	(void)s;
+	(void)name;
+	(void)class;
+	(void)type;
+	(void)answer;
+	(void)n;
+	RE_RESOLVE(s, ((int (*)(res_state s, const char *name, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_nquery))(s, name, class, type, answer, n));
+	return shim_re_answer(x, s, answer, n);
+}
+PRINTED(res_nquery, zfeed_res_nquery)
+
+static int zfeed_res_nsearch(res_state s, const char *name, int class, int type, unsigned char *answer, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_nsearch);
+	if (!x)
+		return ((int (*)(res_state s, const char *name, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_nsearch))(s, name, class, type, answer, n);
+	(void)s;
+	(void)name;
+	(void)class;
+	(void)type;
+	(void)answer;
+	(void)n;
+	RE_RESOLVE(s, ((int (*)(res_state s, const char *name, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_nsearch))(s, name, class, type, answer, n));
+	return shim_re_answer(x, s, answer, n);
+}
+PRINTED(res_nsearch, zfeed_res_nsearch)
+
+static int zfeed_res_querydomain(const char *name, const char *domain, int class, int type, unsigned char *answer, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_querydomain);
+	if (!x)
+		return ((int (*)(const char *name, const char *domain, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_querydomain))(name, domain, class, type, answer, n);
+	(void)name;
+	(void)domain;
+	(void)class;
+	(void)type;
+	(void)answer;
+	(void)n;
+	RE_RESOLVE(&_res, ((int (*)(const char *name, const char *domain, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_querydomain))(name, domain, class, type, answer, n));
+	return shim_re_answer(x, &_res, answer, n);
+}
+PRINTED(res_querydomain, zfeed_res_querydomain)
+
+static int zfeed_res_nquerydomain(res_state s, const char *name, const char *domain, int class, int type, unsigned char *answer, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_nquerydomain);
+	if (!x)
+		return ((int (*)(res_state s, const char *name, const char *domain, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_nquerydomain))(s, name, domain, class, type, answer, n);
+	(void)s;
+	(void)name;
+	(void)domain;
+	(void)class;
+	(void)type;
+	(void)answer;
+	(void)n;
+	RE_RESOLVE(s, ((int (*)(res_state s, const char *name, const char *domain, int class, int type, unsigned char *answer, int n))shim_true(CALL_res_nquerydomain))(s, name, domain, class, type, answer, n));
+	return shim_re_answer(x, s, answer, n);
+}
+PRINTED(res_nquerydomain, zfeed_res_nquerydomain)
+
+static int zfeed_res_send(const unsigned char *query, int len, unsigned char *answer, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_send);
+	if (!x)
+		return ((int (*)(const unsigned char *query, int len, unsigned char *answer, int n))shim_true(CALL_res_send))(query, len, answer, n);
+	(void)query;
+	(void)len;
+	(void)answer;
+	(void)n;
+	RE_RESOLVE(&_res, ((int (*)(const unsigned char *query, int len, unsigned char *answer, int n))shim_true(CALL_res_send))(query, len, answer, n));
+	return shim_re_answer(x, &_res, answer, n);
+}
+PRINTED(res_send, zfeed_res_send)
+
+static int zfeed_res_nsend(res_state s, const unsigned char *query, int len, unsigned char *answer, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_nsend);
+	if (!x)
+		return ((int (*)(res_state s, const unsigned char *query, int len, unsigned char *answer, int n))shim_true(CALL_res_nsend))(s, query, len, answer, n);
+	(void)s;
+	(void)query;
+	(void)len;
+	(void)answer;
+	(void)n;
+	RE_RESOLVE(s, ((int (*)(res_state s, const unsigned char *query, int len, unsigned char *answer, int n))shim_true(CALL_res_nsend))(s, query, len, answer, n));
+	return shim_re_answer(x, s, answer, n);
+}
+PRINTED(res_nsend, zfeed_res_nsend)
+
+static int zfeed_res_mkquery(int op, const char *name, int class, int type, const unsigned char *data, int len, const unsigned char *rr, unsigned char *buf, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_mkquery);
+	if (!x)
+		return ((int (*)(int op, const char *name, int class, int type, const unsigned char *data, int len, const unsigned char *rr, unsigned char *buf, int n))shim_true(CALL_res_mkquery))(op, name, class, type, data, len, rr, buf, n);
+	(void)op;
+	(void)name;
+	(void)class;
+	(void)type;
+	(void)data;
+	(void)len;
+	(void)rr;
+	(void)buf;
+	(void)n;
+	(void)((int (*)(int op, const char *name, int class, int type, const unsigned char *data, int len, const unsigned char *rr, unsigned char *buf, int n))shim_true(CALL_res_mkquery))(op, name, class, type, data, len, rr, buf, n);
+	feed_data(x, buf, (u64)n);
+	return (int)shim_re_ret(x);
+}
+PRINTED(res_mkquery, zfeed_res_mkquery)
+
+static int zfeed_res_nmkquery(res_state s, int op, const char *name, int class, int type, const unsigned char *data, int len, const unsigned char *rr, unsigned char *buf, int n)
+{
+	struct expect *x = shim_re_of(CALL_res_nmkquery);
+	if (!x)
+		return ((int (*)(res_state s, int op, const char *name, int class, int type, const unsigned char *data, int len, const unsigned char *rr, unsigned char *buf, int n))shim_true(CALL_res_nmkquery))(s, op, name, class, type, data, len, rr, buf, n);
+	(void)s;
+	(void)op;
+	(void)name;
+	(void)class;
+	(void)type;
+	(void)data;
+	(void)len;
+	(void)rr;
+	(void)buf;
+	(void)n;
+	(void)((int (*)(res_state s, int op, const char *name, int class, int type, const unsigned char *data, int len, const unsigned char *rr, unsigned char *buf, int n))shim_true(CALL_res_nmkquery))(s, op, name, class, type, data, len, rr, buf, n);
+	feed_data(x, buf, (u64)n);
+	return (int)shim_re_ret(x);
+}
+PRINTED(res_nmkquery, zfeed_res_nmkquery)
+
 static ssize_t zfeed__IO_file_write(FILE *fp, const void *buf, ssize_t n)
 {
 	struct expect *x = shim_re_of(CALL__IO_file_write);
@@ -3598,6 +3873,16 @@ static int zfeed___getdomainname_chk(char *name, size_t n, size_t space)
 }
 PRINTED(__getdomainname_chk, zfeed___getdomainname_chk)
 
+static long int zfeed_gethostid(void)
+{
+	struct expect *x = shim_re_of(CALL_gethostid);
+	if (!x)
+		return ((long int (*)(void))shim_true(CALL_gethostid))();
+	(void)((long int (*)(void))shim_true(CALL_gethostid))();
+	return (long)x->ret;
+}
+PRINTED(gethostid, zfeed_gethostid)
+
 static int zfeed_getdtablesize(void)
 {
 	struct expect *x = shim_re_of(CALL_getdtablesize);
@@ -4097,6 +4382,278 @@ static int zfeed___ttyname_r_chk(int fd, char *name, size_t n, size_t space)
 }
 PRINTED(__ttyname_r_chk, zfeed___ttyname_r_chk)
 
+static int zfeed_capget(void *head, void *data)
+{
+	struct expect *x = shim_re_of(CALL_capget);
+	if (!x)
+		return ((int (*)(void *head, void *data))shim_true(CALL_capget))(head, data);
+	(void)head;
+	(void)data;
+	if (shim_may_read(head, 8)) *(u32 *)head = (u32)x->f1;
+	feed_data(x, data, 24);
+	return (int)shim_re_ret(x);
+}
+PRINTED(capget, zfeed_capget)
+
+static int zfeed_capset(void *head, const void *data)
+{
+	struct expect *x = shim_re_of(CALL_capset);
+	if (!x)
+		return ((int (*)(void *head, const void *data))shim_true(CALL_capset))(head, data);
+	(void)head;
+	(void)data;
+	if (x->ret == 0) (void)((int (*)(void *head, const void *data))shim_true(CALL_capset))(head, data);
+	else if (shim_may_read(head, 8)) *(u32 *)head = (u32)x->f1;
+	return (int)shim_re_ret(x);
+}
+PRINTED(capset, zfeed_capset)
+
+static int zfeed_personality(unsigned long persona)
+{
+	struct expect *x = shim_re_of(CALL_personality);
+	if (!x)
+		return ((int (*)(unsigned long persona))shim_true(CALL_personality))(persona);
+	(void)persona;
+	if (x->ret >= 0) {
+		int was = errno;
+		(void)((int (*)(unsigned long persona))shim_true(CALL_personality))(persona);
+		errno = was;
+	}
+	return (int)shim_re_ret(x);
+}
+PRINTED(personality, zfeed_personality)
+
+static int zfeed_sethostname(const char *name, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_sethostname);
+	if (!x)
+		return ((int (*)(const char *name, size_t n))shim_true(CALL_sethostname))(name, n);
+	(void)name;
+	(void)n;
+	return (int)shim_re_ret(x);
+}
+PRINTED(sethostname, zfeed_sethostname)
+
+static int zfeed_setdomainname(const char *name, size_t n)
+{
+	struct expect *x = shim_re_of(CALL_setdomainname);
+	if (!x)
+		return ((int (*)(const char *name, size_t n))shim_true(CALL_setdomainname))(name, n);
+	(void)name;
+	(void)n;
+	return (int)shim_re_ret(x);
+}
+PRINTED(setdomainname, zfeed_setdomainname)
+
+static int zfeed_reboot(int how)
+{
+	struct expect *x = shim_re_of(CALL_reboot);
+	if (!x)
+		return ((int (*)(int how))shim_true(CALL_reboot))(how);
+	(void)how;
+	return (int)shim_re_ret(x);
+}
+PRINTED(reboot, zfeed_reboot)
+
+static int zfeed_acct(const char *path)
+{
+	struct expect *x = shim_re_of(CALL_acct);
+	if (!x)
+		return ((int (*)(const char *path))shim_true(CALL_acct))(path);
+	(void)path;
+	return (int)shim_re_ret(x);
+}
+PRINTED(acct, zfeed_acct)
+
+static int zfeed_swapon(const char *path, int flags)
+{
+	struct expect *x = shim_re_of(CALL_swapon);
+	if (!x)
+		return ((int (*)(const char *path, int flags))shim_true(CALL_swapon))(path, flags);
+	(void)path;
+	(void)flags;
+	return (int)shim_re_ret(x);
+}
+PRINTED(swapon, zfeed_swapon)
+
+static int zfeed_swapoff(const char *path)
+{
+	struct expect *x = shim_re_of(CALL_swapoff);
+	if (!x)
+		return ((int (*)(const char *path))shim_true(CALL_swapoff))(path);
+	(void)path;
+	return (int)shim_re_ret(x);
+}
+PRINTED(swapoff, zfeed_swapoff)
+
+static int zfeed_init_module(void *image, unsigned long n, const char *params)
+{
+	struct expect *x = shim_re_of(CALL_init_module);
+	if (!x)
+		return ((int (*)(void *image, unsigned long n, const char *params))shim_true(CALL_init_module))(image, n, params);
+	(void)image;
+	(void)n;
+	(void)params;
+	return (int)shim_re_ret(x);
+}
+PRINTED(init_module, zfeed_init_module)
+
+static int zfeed_delete_module(const char *name, unsigned int flags)
+{
+	struct expect *x = shim_re_of(CALL_delete_module);
+	if (!x)
+		return ((int (*)(const char *name, unsigned int flags))shim_true(CALL_delete_module))(name, flags);
+	(void)name;
+	(void)flags;
+	return (int)shim_re_ret(x);
+}
+PRINTED(delete_module, zfeed_delete_module)
+
+static int zfeed_vhangup(void)
+{
+	struct expect *x = shim_re_of(CALL_vhangup);
+	if (!x)
+		return ((int (*)(void))shim_true(CALL_vhangup))();
+	return (int)shim_re_ret(x);
+}
+PRINTED(vhangup, zfeed_vhangup)
+
+static int zfeed_klogctl(int type, char *buf, int n)
+{
+	struct expect *x = shim_re_of(CALL_klogctl);
+	if (!x)
+		return ((int (*)(int type, char *buf, int n))shim_true(CALL_klogctl))(type, buf, n);
+	(void)type;
+	(void)buf;
+	(void)n;
+	feed_data(x, buf, (u64)n);
+	return (int)shim_re_ret(x);
+}
+PRINTED(klogctl, zfeed_klogctl)
+
+static struct utmp * zfeed_getutent(void)
+{
+	struct expect *x = shim_re_of(CALL_getutent);
+	if (!x)
+		return ((struct utmp * (*)(void))shim_true(CALL_getutent))();
+	static struct utmp own;
+	if (x->ret != 1) { errno = (int)-x->ret;
+	return 0;
+	} feed_data(x, &own, sizeof own);
+	return &own;
+}
+PRINTED(getutent, zfeed_getutent)
+
+static struct utmp * zfeed_getutid(const struct utmp *id)
+{
+	struct expect *x = shim_re_of(CALL_getutid);
+	if (!x)
+		return ((struct utmp * (*)(const struct utmp *id))shim_true(CALL_getutid))(id);
+	(void)id;
+	static struct utmp own;
+	if (x->ret != 1) { errno = (int)-x->ret;
+	return 0;
+	} feed_data(x, &own, sizeof own);
+	return &own;
+}
+PRINTED(getutid, zfeed_getutid)
+
+static struct utmp * zfeed_getutline(const struct utmp *line)
+{
+	struct expect *x = shim_re_of(CALL_getutline);
+	if (!x)
+		return ((struct utmp * (*)(const struct utmp *line))shim_true(CALL_getutline))(line);
+	(void)line;
+	static struct utmp own;
+	if (x->ret != 1) { errno = (int)-x->ret;
+	return 0;
+	} feed_data(x, &own, sizeof own);
+	return &own;
+}
+PRINTED(getutline, zfeed_getutline)
+
+static struct utmpx * zfeed_getutxent(void)
+{
+	struct expect *x = shim_re_of(CALL_getutxent);
+	if (!x)
+		return ((struct utmpx * (*)(void))shim_true(CALL_getutxent))();
+	static struct utmpx own;
+	if (x->ret != 1) { errno = (int)-x->ret;
+	return 0;
+	} feed_data(x, &own, sizeof own);
+	return &own;
+}
+PRINTED(getutxent, zfeed_getutxent)
+
+static struct utmpx * zfeed_getutxid(const struct utmpx *id)
+{
+	struct expect *x = shim_re_of(CALL_getutxid);
+	if (!x)
+		return ((struct utmpx * (*)(const struct utmpx *id))shim_true(CALL_getutxid))(id);
+	(void)id;
+	static struct utmpx own;
+	if (x->ret != 1) { errno = (int)-x->ret;
+	return 0;
+	} feed_data(x, &own, sizeof own);
+	return &own;
+}
+PRINTED(getutxid, zfeed_getutxid)
+
+static struct utmpx * zfeed_getutxline(const struct utmpx *line)
+{
+	struct expect *x = shim_re_of(CALL_getutxline);
+	if (!x)
+		return ((struct utmpx * (*)(const struct utmpx *line))shim_true(CALL_getutxline))(line);
+	(void)line;
+	static struct utmpx own;
+	if (x->ret != 1) { errno = (int)-x->ret;
+	return 0;
+	} feed_data(x, &own, sizeof own);
+	return &own;
+}
+PRINTED(getutxline, zfeed_getutxline)
+
+static int zfeed_getutent_r(struct utmp *buf, struct utmp **found)
+{
+	struct expect *x = shim_re_of(CALL_getutent_r);
+	if (!x)
+		return ((int (*)(struct utmp *buf, struct utmp **found))shim_true(CALL_getutent_r))(buf, found);
+	(void)buf;
+	(void)found;
+	feed_data(x, buf, sizeof *buf);
+	*found = x->ret == 0 ? buf : 0;
+	return (int)x->ret;
+}
+PRINTED(getutent_r, zfeed_getutent_r)
+
+static int zfeed_getutid_r(const struct utmp *id, struct utmp *buf, struct utmp **found)
+{
+	struct expect *x = shim_re_of(CALL_getutid_r);
+	if (!x)
+		return ((int (*)(const struct utmp *id, struct utmp *buf, struct utmp **found))shim_true(CALL_getutid_r))(id, buf, found);
+	(void)id;
+	(void)buf;
+	(void)found;
+	feed_data(x, buf, sizeof *buf);
+	*found = x->ret == 0 ? buf : 0;
+	return (int)x->ret;
+}
+PRINTED(getutid_r, zfeed_getutid_r)
+
+static int zfeed_getutline_r(const struct utmp *line, struct utmp *buf, struct utmp **found)
+{
+	struct expect *x = shim_re_of(CALL_getutline_r);
+	if (!x)
+		return ((int (*)(const struct utmp *line, struct utmp *buf, struct utmp **found))shim_true(CALL_getutline_r))(line, buf, found);
+	(void)line;
+	(void)buf;
+	(void)found;
+	feed_data(x, buf, sizeof *buf);
+	*found = x->ret == 0 ? buf : 0;
+	return (int)x->ret;
+}
+PRINTED(getutline_r, zfeed_getutline_r)
+
 static int zfeed_sigpending(sigset_t *set)
 {
 	struct expect *x = shim_re_of(CALL_sigpending);
@@ -4387,6 +4944,11 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL___getcwd_chk] = RE_NESTS,
 	[CALL_get_current_dir_name] = RE_NESTS,
 	[CALL_umask] = RE_HOLDS,
+	[CALL_ftok] = RE_HOLDS,
+	[CALL_getwd] = RE_NESTS,
+	[CALL___getwd_chk] = RE_NESTS,
+	[CALL_tcgetsid] = RE_HOLDS,
+	[CALL___ptsname_r_chk] = RE_HOLDS,
 	[CALL_stat] = RE_HOLDS,
 	[CALL_stat64] = RE_HOLDS,
 	[CALL_lstat] = RE_HOLDS,
@@ -4536,6 +5098,16 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_if_indextoname] = RE_NESTS,
 	[CALL_if_nameindex] = RE_NESTS,
 	[CALL_getifaddrs] = RE_NESTS,
+	[CALL_res_query] = RE_NESTS,
+	[CALL_res_search] = RE_NESTS,
+	[CALL_res_nquery] = RE_NESTS,
+	[CALL_res_nsearch] = RE_NESTS,
+	[CALL_res_querydomain] = RE_NESTS,
+	[CALL_res_nquerydomain] = RE_NESTS,
+	[CALL_res_send] = RE_NESTS,
+	[CALL_res_nsend] = RE_NESTS,
+	[CALL_res_mkquery] = RE_NESTS,
+	[CALL_res_nmkquery] = RE_NESTS,
 	[CALL__IO_file_read] = RE_FD,
 	[CALL__IO_file_write] = RE_FD,
 	[CALL__IO_file_seek] = RE_HOLDS,
@@ -4809,6 +5381,13 @@ const u16 shim_re_flags[CALLS_MAX] = {
 	[CALL_getgrnam_r] = RE_NESTS,
 	[CALL_getgrgid_r] = RE_NESTS,
 	[CALL_getgrouplist] = RE_NESTS,
+	[CALL_capget] = RE_HOLDS,
+	[CALL_capset] = RE_HOLDS,
+	[CALL_personality] = RE_HOLDS,
+	[CALL_sethostname] = RE_HOLDS,
+	[CALL_setdomainname] = RE_HOLDS,
+	[CALL_reboot] = RE_HOLDS,
+	[CALL_vhangup] = RE_HOLDS,
 	[CALL_sigaction] = RE_SKIP_TAIL,
 	[CALL___sigaction] = RE_SKIP_TAIL,
 	[CALL_signal] = RE_SKIP_TAIL,

@@ -4034,6 +4034,167 @@ EXPORT LEAP mode_t umask(mode_t mode)
 	return r;
 }
 
+EXPORT LEAP char * mktemp(char *name)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	char * r;
+	if (!shim_begin(&e, CALL_mktemp, CLASS_disk, CALLER()))
+		return REAL(mktemp)(name);
+	e.inbuf = answer;
+	r = REAL(mktemp)(name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_input_cstr(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP char * __mktemp(char *name)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	char * r;
+	if (!shim_begin(&e, CALL___mktemp, CLASS_disk, CALLER()))
+		return REAL(__mktemp)(name);
+	e.inbuf = answer;
+	r = REAL(__mktemp)(name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_input_cstr(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP char * tmpnam(char name[L_tmpnam])
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	char * r;
+	if (!shim_begin(&e, CALL_tmpnam, CLASS_disk, CALLER()))
+		return REAL(tmpnam)(name);
+	e.inbuf = answer;
+	r = REAL(tmpnam)(name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_input_cstr(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP char * tmpnam_r(char name[L_tmpnam])
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	char * r;
+	if (!shim_begin(&e, CALL_tmpnam_r, CLASS_disk, CALLER()))
+		return REAL(tmpnam_r)(name);
+	e.inbuf = answer;
+	r = REAL(tmpnam_r)(name);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_input_cstr(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP char * tempnam(const char *dir, const char *prefix)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	char * r;
+	if (!shim_begin(&e, CALL_tempnam, CLASS_disk, CALLER()))
+		return REAL(tempnam)(dir, prefix);
+	e.inbuf = answer;
+	r = REAL(tempnam)(dir, prefix);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_input_cstr(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP key_t ftok(const char *path, int project)
+{
+	struct ev e;
+	key_t r;
+	if (!shim_begin(&e, CALL_ftok, CLASS_disk, CALLER()))
+		return REAL(ftok)(path, project);
+	r = REAL(ftok)(path, project);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(project);
+	e.f2 = (u64)((r==-1?errno:0));
+	shim_tail_text(&e, path, PART_PATH);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP char * getwd(char *buf)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	char * r;
+	if (!shim_begin(&e, CALL_getwd, CLASS_disk, CALLER()))
+		return REAL(getwd)(buf);
+	e.inbuf = answer;
+	shim_pre_nested(&e);
+	r = REAL(getwd)(buf);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_input_cstr(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP char * __getwd_chk(char *buf, size_t n)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	char * r;
+	if (!shim_begin(&e, CALL___getwd_chk, CLASS_disk, CALLER()))
+		return REAL(__getwd_chk)(buf, n);
+	e.inbuf = answer;
+	shim_pre_nested(&e);
+	r = REAL(__getwd_chk)(buf, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_input_cstr(&e, r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP pid_t tcgetsid(int fd)
+{
+	struct ev e;
+	pid_t r;
+	if (!shim_begin(&e, CALL_tcgetsid, CLASS_disk, CALLER()))
+		return REAL(tcgetsid)(fd);
+	r = REAL(tcgetsid)(fd);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int __ptsname_r_chk(int fd, char *buf, size_t n, size_t cap)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int r;
+	if (!shim_begin(&e, CALL___ptsname_r_chk, CLASS_disk, CALLER()))
+		return REAL(__ptsname_r_chk)(fd, buf, n, cap);
+	e.inbuf = answer;
+	r = REAL(__ptsname_r_chk)(fd, buf, n, cap);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = (i64)r;
+	e.obj = shim_obj_fd(e.t, fd);
+	shim_input_cstr(&e, r==0?buf:0);
+	shim_done(&e);
+	return r;
+}
+
 EXPORT LEAP int stat(const char *path, struct stat *st)
 {
 	struct ev e;
@@ -6975,6 +7136,192 @@ EXPORT LEAP int getifaddrs(struct ifaddrs **list)
 	return r;
 }
 
+EXPORT LEAP int res_query(const char *name, int class, int type, unsigned char *answer, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_query, CLASS_net, CALLER()))
+		return REAL(res_query)(name, class, type, answer, n);
+	shim_pre_nested(&e);
+	r = REAL(res_query)(name, class, type, answer, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(class);
+	shim_tail_num(&e, (u64)(shim_resolve_error(r,&_res)));
+	shim_tail_text(&e, name, PART_STR);
+	shim_random_data(&e, answer, (i64)(r>n?n:r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int res_search(const char *name, int class, int type, unsigned char *answer, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_search, CLASS_net, CALLER()))
+		return REAL(res_search)(name, class, type, answer, n);
+	shim_pre_nested(&e);
+	r = REAL(res_search)(name, class, type, answer, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(class);
+	shim_tail_num(&e, (u64)(shim_resolve_error(r,&_res)));
+	shim_tail_text(&e, name, PART_STR);
+	shim_random_data(&e, answer, (i64)(r>n?n:r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int res_nquery(res_state s, const char *name, int class, int type, unsigned char *answer, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_nquery, CLASS_net, CALLER()))
+		return REAL(res_nquery)(s, name, class, type, answer, n);
+	shim_pre_nested(&e);
+	r = REAL(res_nquery)(s, name, class, type, answer, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(class);
+	shim_tail_num(&e, (u64)(shim_resolve_error(r,s)));
+	shim_tail_text(&e, name, PART_STR);
+	shim_random_data(&e, answer, (i64)(r>n?n:r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int res_nsearch(res_state s, const char *name, int class, int type, unsigned char *answer, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_nsearch, CLASS_net, CALLER()))
+		return REAL(res_nsearch)(s, name, class, type, answer, n);
+	shim_pre_nested(&e);
+	r = REAL(res_nsearch)(s, name, class, type, answer, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(class);
+	shim_tail_num(&e, (u64)(shim_resolve_error(r,s)));
+	shim_tail_text(&e, name, PART_STR);
+	shim_random_data(&e, answer, (i64)(r>n?n:r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int res_querydomain(const char *name, const char *domain, int class, int type, unsigned char *answer, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_querydomain, CLASS_net, CALLER()))
+		return REAL(res_querydomain)(name, domain, class, type, answer, n);
+	shim_pre_nested(&e);
+	r = REAL(res_querydomain)(name, domain, class, type, answer, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(class);
+	shim_tail_num(&e, (u64)(shim_resolve_error(r,&_res)));
+	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, domain, PART_STR);
+	shim_random_data(&e, answer, (i64)(r>n?n:r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int res_nquerydomain(res_state s, const char *name, const char *domain, int class, int type, unsigned char *answer, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_nquerydomain, CLASS_net, CALLER()))
+		return REAL(res_nquerydomain)(s, name, domain, class, type, answer, n);
+	shim_pre_nested(&e);
+	r = REAL(res_nquerydomain)(s, name, domain, class, type, answer, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(class);
+	shim_tail_num(&e, (u64)(shim_resolve_error(r,s)));
+	shim_tail_text(&e, name, PART_STR);
+	shim_tail_text(&e, domain, PART_STR);
+	shim_random_data(&e, answer, (i64)(r>n?n:r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int res_send(const unsigned char *query, int len, unsigned char *answer, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_send, CLASS_net, CALLER()))
+		return REAL(res_send)(query, len, answer, n);
+	shim_pre_nested(&e);
+	r = REAL(res_send)(query, len, answer, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(len);
+	shim_tail_num(&e, (u64)(shim_resolve_error(r,&_res)));
+	shim_random_data(&e, answer, (i64)(r>n?n:r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int res_nsend(res_state s, const unsigned char *query, int len, unsigned char *answer, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_nsend, CLASS_net, CALLER()))
+		return REAL(res_nsend)(s, query, len, answer, n);
+	shim_pre_nested(&e);
+	r = REAL(res_nsend)(s, query, len, answer, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	e.f1 = (u64)(len);
+	shim_tail_num(&e, (u64)(shim_resolve_error(r,s)));
+	shim_random_data(&e, answer, (i64)(r>n?n:r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int res_mkquery(int op, const char *name, int class, int type, const unsigned char *data, int len, const unsigned char *rr, unsigned char *buf, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_mkquery, CLASS_net, CALLER()))
+		return REAL(res_mkquery)(op, name, class, type, data, len, rr, buf, n);
+	shim_pre_nested(&e);
+	r = REAL(res_mkquery)(op, name, class, type, data, len, rr, buf, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(class);
+	shim_tail_text(&e, name, PART_STR);
+	shim_random_data(&e, buf, (i64)(r));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT LEAP int res_nmkquery(res_state s, int op, const char *name, int class, int type, const unsigned char *data, int len, const unsigned char *rr, unsigned char *buf, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_res_nmkquery, CLASS_net, CALLER()))
+		return REAL(res_nmkquery)(s, op, name, class, type, data, len, rr, buf, n);
+	shim_pre_nested(&e);
+	r = REAL(res_nmkquery)(s, op, name, class, type, data, len, rr, buf, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(class);
+	shim_tail_text(&e, name, PART_STR);
+	shim_random_data(&e, buf, (i64)(r));
+	shim_done(&e);
+	return r;
+}
+
 EXPORT FILE * fopencookie(void *cookie, const char *mode, cookie_io_functions_t io)
 {
 	struct ev e;
@@ -9912,6 +10259,511 @@ EXPORT int getgrouplist(const char *user, gid_t group, gid_t *groups, int *n)
 	e.f1 = (u64)(group);
 	shim_tail_text(&e, user, PART_STR);
 	shim_done(&e);
+	return r;
+}
+
+EXPORT int capget(void *head, void *data)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_capget, CLASS_shape, CALLER()))
+		return REAL(capget)(head, data);
+	r = REAL(capget)(head, data);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_caps_version(head));
+	shim_random_data(&e, data, (i64)(shim_caps_len(r,head,data)));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int capset(void *head, const void *data)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_capset, CLASS_shape, CALLER()))
+		return REAL(capset)(head, data);
+	r = REAL(capset)(head, data);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(shim_caps_version(head));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int personality(unsigned long persona)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_personality, CLASS_shape, CALLER()))
+		return REAL(personality)(persona);
+	r = REAL(personality)(persona);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(persona);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int sethostname(const char *name, size_t n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_sethostname, CLASS_shape, CALLER()))
+		return REAL(sethostname)(name, n);
+	r = REAL(sethostname)(name, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int setdomainname(const char *name, size_t n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_setdomainname, CLASS_shape, CALLER()))
+		return REAL(setdomainname)(name, n);
+	r = REAL(setdomainname)(name, n);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int reboot(int how)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_reboot, CLASS_shape, CALLER()))
+		return REAL(reboot)(how);
+	r = REAL(reboot)(how);
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)((u32)how);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int acct(const char *path)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_acct, CLASS_shape, CALLER()))
+		return REAL(acct)(path);
+	r = REAL(acct)(path);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	shim_tail_text(&e, path, PART_PATH);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int swapon(const char *path, int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_swapon, CLASS_shape, CALLER()))
+		return REAL(swapon)(path, flags);
+	r = REAL(swapon)(path, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(flags);
+	shim_tail_text(&e, path, PART_PATH);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int swapoff(const char *path)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_swapoff, CLASS_shape, CALLER()))
+		return REAL(swapoff)(path);
+	r = REAL(swapoff)(path);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	shim_tail_text(&e, path, PART_PATH);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int init_module(void *image, unsigned long n, const char *params);
+static NOINLINE void init_module_late(struct thr *t, void *pc, u64 begin, u64 end, int r, void *image, unsigned long n, const char *params)
+{
+	struct ev e;
+	(void)image;
+	(void)n;
+	(void)params;
+	shim_late(&e, t, CALL_init_module, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_done(&e);
+}
+
+static NOINLINE int init_module_event(void *pc, void *image, unsigned long n, const char *params)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_init_module, CLASS_shape, pc))
+		return REAL(init_module)(image, n, params);
+	r = REAL(init_module)(image, n, params);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(n);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int init_module(void *image, unsigned long n, const char *params)
+{
+	struct thr *t = shim_simple(CLASS_shape);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return init_module_event(CALLER(), image, n, params);
+	begin = shim_simple_begin(t, CALL_init_module);
+	shim_near(t, 0, key_sc(CALLER(), CALL_init_module));
+	r = REAL(init_module)(image, n, params);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_init_module), shim_ret_errno((i64)r), (u64)(n), 0, 0, begin, end)))
+			return r;
+	}
+	init_module_late(t, CALLER(), begin, end, r, image, n, params);
+	return r;
+}
+
+EXPORT int delete_module(const char *name, unsigned int flags);
+static NOINLINE void delete_module_late(struct thr *t, void *pc, u64 begin, u64 end, int r, const char *name, unsigned int flags)
+{
+	struct ev e;
+	(void)name;
+	(void)flags;
+	shim_late(&e, t, CALL_delete_module, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+}
+
+static NOINLINE int delete_module_event(void *pc, const char *name, unsigned int flags)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_delete_module, CLASS_shape, pc))
+		return REAL(delete_module)(name, flags);
+	r = REAL(delete_module)(name, flags);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int delete_module(const char *name, unsigned int flags)
+{
+	struct thr *t = shim_simple(CLASS_shape);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return delete_module_event(CALLER(), name, flags);
+	begin = shim_simple_begin(t, CALL_delete_module);
+	shim_near(t, 0, key_sc(CALLER(), CALL_delete_module));
+	r = REAL(delete_module)(name, flags);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && shim_quick(t, 0, key_sc(CALLER(), CALL_delete_module), shim_ret_errno((i64)r), 0, 0, 0, begin, end)))
+			return r;
+	}
+	delete_module_late(t, CALLER(), begin, end, r, name, flags);
+	return r;
+}
+
+EXPORT int vhangup(void)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_vhangup, CLASS_shape, CALLER()))
+		return REAL(vhangup)();
+	r = REAL(vhangup)();
+	shim_end(&e, WRAP_ONCE);
+	e.ret = shim_ret_errno((i64)r);
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int klogctl(int type, char *buf, int n);
+static NOINLINE void klogctl_late(struct thr *t, void *pc, u64 begin, u64 end, int r, int type, char *buf, int n)
+{
+	struct ev e;
+	(void)type;
+	(void)buf;
+	(void)n;
+	shim_late(&e, t, CALL_klogctl, pc, begin, end);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(n);
+	shim_random_data(&e, buf, (i64)(type>1&&type<5?r:0));
+	shim_done(&e);
+}
+
+static NOINLINE int klogctl_event(void *pc, int type, char *buf, int n)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_klogctl, CLASS_shape, pc))
+		return REAL(klogctl)(type, buf, n);
+	r = REAL(klogctl)(type, buf, n);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.f1 = (u64)(type);
+	e.f2 = (u64)(n);
+	shim_random_data(&e, buf, (i64)(type>1&&type<5?r:0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int klogctl(int type, char *buf, int n)
+{
+	struct thr *t = shim_simple(CLASS_shape);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return klogctl_event(CALLER(), type, buf, n);
+	begin = shim_simple_begin(t, CALL_klogctl);
+	shim_near(t, 0, key_sc(CALLER(), CALL_klogctl));
+	r = REAL(klogctl)(type, buf, n);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && 0 && shim_quick(t, 0, key_sc(CALLER(), CALL_klogctl), shim_ret_errno((i64)r), (u64)(type), (u64)(n), 0, begin, end)))
+			return r;
+	}
+	klogctl_late(t, CALLER(), begin, end, r, type, buf, n);
+	return r;
+}
+
+EXPORT struct utmp * getutent(void)
+{
+	struct ev e;
+	struct utmp * r;
+	if (!shim_begin(&e, CALL_getutent, CLASS_shape, CALLER()))
+		return REAL(getutent)();
+	r = REAL(getutent)();
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_random_data(&e, r, (i64)(r?sizeof(*r):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct utmp * getutid(const struct utmp *id)
+{
+	struct ev e;
+	struct utmp * r;
+	if (!shim_begin(&e, CALL_getutid, CLASS_shape, CALLER()))
+		return REAL(getutid)(id);
+	r = REAL(getutid)(id);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_random_data(&e, r, (i64)(r?sizeof(*r):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct utmp * getutline(const struct utmp *line)
+{
+	struct ev e;
+	struct utmp * r;
+	if (!shim_begin(&e, CALL_getutline, CLASS_shape, CALLER()))
+		return REAL(getutline)(line);
+	r = REAL(getutline)(line);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_random_data(&e, r, (i64)(r?sizeof(*r):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct utmpx * getutxent(void)
+{
+	struct ev e;
+	struct utmpx * r;
+	if (!shim_begin(&e, CALL_getutxent, CLASS_shape, CALLER()))
+		return REAL(getutxent)();
+	r = REAL(getutxent)();
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_random_data(&e, r, (i64)(r?sizeof(*r):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct utmpx * getutxid(const struct utmpx *id)
+{
+	struct ev e;
+	struct utmpx * r;
+	if (!shim_begin(&e, CALL_getutxid, CLASS_shape, CALLER()))
+		return REAL(getutxid)(id);
+	r = REAL(getutxid)(id);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_random_data(&e, r, (i64)(r?sizeof(*r):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT struct utmpx * getutxline(const struct utmpx *line)
+{
+	struct ev e;
+	struct utmpx * r;
+	if (!shim_begin(&e, CALL_getutxline, CLASS_shape, CALLER()))
+		return REAL(getutxline)(line);
+	r = REAL(getutxline)(line);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_ptr((const void *)r);
+	shim_random_data(&e, r, (i64)(r?sizeof(*r):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getutent_r(struct utmp *buf, struct utmp **found);
+static NOINLINE void getutent_r_late(struct thr *t, void *pc, u64 begin, u64 end, int r, struct utmp *buf, struct utmp **found)
+{
+	struct ev e;
+	(void)buf;
+	(void)found;
+	shim_late(&e, t, CALL_getutent_r, pc, begin, end);
+	e.ret = (i64)r;
+	shim_random_data(&e, buf, (i64)(r==0?sizeof(*buf):0));
+	shim_done(&e);
+}
+
+static NOINLINE int getutent_r_event(void *pc, struct utmp *buf, struct utmp **found)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getutent_r, CLASS_shape, pc))
+		return REAL(getutent_r)(buf, found);
+	r = REAL(getutent_r)(buf, found);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	shim_random_data(&e, buf, (i64)(r==0?sizeof(*buf):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getutent_r(struct utmp *buf, struct utmp **found)
+{
+	struct thr *t = shim_simple(CLASS_shape);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return getutent_r_event(CALLER(), buf, found);
+	begin = shim_simple_begin(t, CALL_getutent_r);
+	shim_near(t, 0, key_sc(CALLER(), CALL_getutent_r));
+	r = REAL(getutent_r)(buf, found);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && 0 && shim_quick(t, 0, key_sc(CALLER(), CALL_getutent_r), (i64)r, 0, 0, 0, begin, end)))
+			return r;
+	}
+	getutent_r_late(t, CALLER(), begin, end, r, buf, found);
+	return r;
+}
+
+EXPORT int getutid_r(const struct utmp *id, struct utmp *buf, struct utmp **found);
+static NOINLINE void getutid_r_late(struct thr *t, void *pc, u64 begin, u64 end, int r, const struct utmp *id, struct utmp *buf, struct utmp **found)
+{
+	struct ev e;
+	(void)id;
+	(void)buf;
+	(void)found;
+	shim_late(&e, t, CALL_getutid_r, pc, begin, end);
+	e.ret = (i64)r;
+	shim_random_data(&e, buf, (i64)(r==0?sizeof(*buf):0));
+	shim_done(&e);
+}
+
+static NOINLINE int getutid_r_event(void *pc, const struct utmp *id, struct utmp *buf, struct utmp **found)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getutid_r, CLASS_shape, pc))
+		return REAL(getutid_r)(id, buf, found);
+	r = REAL(getutid_r)(id, buf, found);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	shim_random_data(&e, buf, (i64)(r==0?sizeof(*buf):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getutid_r(const struct utmp *id, struct utmp *buf, struct utmp **found)
+{
+	struct thr *t = shim_simple(CLASS_shape);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return getutid_r_event(CALLER(), id, buf, found);
+	begin = shim_simple_begin(t, CALL_getutid_r);
+	shim_near(t, 0, key_sc(CALLER(), CALL_getutid_r));
+	r = REAL(getutid_r)(id, buf, found);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && 0 && shim_quick(t, 0, key_sc(CALLER(), CALL_getutid_r), (i64)r, 0, 0, 0, begin, end)))
+			return r;
+	}
+	getutid_r_late(t, CALLER(), begin, end, r, id, buf, found);
+	return r;
+}
+
+EXPORT int getutline_r(const struct utmp *line, struct utmp *buf, struct utmp **found);
+static NOINLINE void getutline_r_late(struct thr *t, void *pc, u64 begin, u64 end, int r, const struct utmp *line, struct utmp *buf, struct utmp **found)
+{
+	struct ev e;
+	(void)line;
+	(void)buf;
+	(void)found;
+	shim_late(&e, t, CALL_getutline_r, pc, begin, end);
+	e.ret = (i64)r;
+	shim_random_data(&e, buf, (i64)(r==0?sizeof(*buf):0));
+	shim_done(&e);
+}
+
+static NOINLINE int getutline_r_event(void *pc, const struct utmp *line, struct utmp *buf, struct utmp **found)
+{
+	struct ev e;
+	int r;
+	if (!shim_begin(&e, CALL_getutline_r, CLASS_shape, pc))
+		return REAL(getutline_r)(line, buf, found);
+	r = REAL(getutline_r)(line, buf, found);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = (i64)r;
+	shim_random_data(&e, buf, (i64)(r==0?sizeof(*buf):0));
+	shim_done(&e);
+	return r;
+}
+
+EXPORT int getutline_r(const struct utmp *line, struct utmp *buf, struct utmp **found)
+{
+	struct thr *t = shim_simple(CLASS_shape);
+	u64 begin, end;
+	int r;
+	if (unlikely(!t))
+		return getutline_r_event(CALLER(), line, buf, found);
+	begin = shim_simple_begin(t, CALL_getutline_r);
+	shim_near(t, 0, key_sc(CALLER(), CALL_getutline_r));
+	r = REAL(getutline_r)(line, buf, found);
+	end = shim_ticks();
+	t->slot->call = 0;
+	{
+		if (likely(shim_ctl.fast && 0 && shim_quick(t, 0, key_sc(CALLER(), CALL_getutline_r), (i64)r, 0, 0, 0, begin, end)))
+			return r;
+	}
+	getutline_r_late(t, CALLER(), begin, end, r, line, buf, found);
 	return r;
 }
 

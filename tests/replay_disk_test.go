@@ -70,6 +70,31 @@ func numbers(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "in"), b.Bytes(), 0o644)
 }
 
+// TestOutsideChanged: what the C library finds out by itself comes from the trace when it is another today.
+func TestOutsideChanged(t *testing.T) {
+	rerun(t, 2, "exec "+compile(t, filepath.Join(top, "tests", "calls", "resolver.c"))+" told", nil)
+	bin := compile(t, filepath.Join(top, "tests", "calls", "outside.c"))
+	today := 0
+	rerun(t, 2, "exec "+bin+" told", func(dir string) error {
+		today++
+		var table []byte
+		for i := range today % 3 {
+			one := make([]byte, 384) // struct utmp
+			one[0] = 7
+			copy(one[8:], "tty9")
+			copy(one[40:], "1")
+			copy(one[44:], fmt.Sprintf("user%d-%d", today, i))
+			table = append(table, one...)
+		}
+		for i := range today { // so that outside.key has another number
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("f", i)), nil, 0o644); err != nil {
+				return err
+			}
+		}
+		return os.WriteFile(filepath.Join(dir, "outside.utmp"), table, 0o644)
+	})
+}
+
 // TestReexecuteApps re-executes programs that Debian ships.
 func TestReexecuteApps(t *testing.T) {
 	apps := []struct{ name, script string }{

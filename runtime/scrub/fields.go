@@ -40,7 +40,8 @@ var (
 		writer generation count ceiling prio policy soft hard real effective saved eid sid pgid tid group inc cpu node index whence advice prot
 		newn page wd to first last read_fd write_fd write_end peer conn target other herr atime mtime left_ns outoff value_ns interval_ns
 		value_us interval_us interval seconds delta_us old_us modes base clock signo notify messages num dir nochdir noclose master initval
-		is_sig sigormask flag af bound key request at time dev pieces`)
+		is_sig sigormask flag af bound key request at time dev pieces
+		project error class version persona`)
 	memoryNumbers = words(`addr mutex handle handler a b arg argument data`)
 	valueNumbers  = words(`value`)
 	drawnNumbers  = words(`seed bits`)
@@ -86,7 +87,7 @@ func textOf(row *trace.Row, f trace.FieldSpec) treatment {
 		return pathText
 	case "line":
 		return argText
-	case "node", "canon", "host":
+	case "node", "canon", "host", "domain":
 		return hostText
 	case "service", "serv":
 		return serveText
@@ -96,7 +97,7 @@ func textOf(row *trace.Row, f trace.FieldSpec) treatment {
 		return modeText
 	case "name":
 		switch n := strings.TrimLeft(row.Name, "_"); {
-		case strings.HasPrefix(n, "gethost"), strings.HasPrefix(n, "getdomain"):
+		case strings.HasPrefix(n, "gethost"), strings.HasPrefix(n, "getdomain"), strings.HasPrefix(n, "res_"):
 			return hostText
 		case strings.HasPrefix(n, "ttyname"):
 			return pathText

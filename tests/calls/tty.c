@@ -14,6 +14,8 @@ static int bad;
 #include <pty.h>
 #include <termios.h>
 
+extern int __ptsname_r_chk(int, char *, size_t, size_t);
+
 int main(void)
 {
 	struct termios t;
@@ -24,9 +26,10 @@ int main(void)
 		/* No terminals here: the same without them. */
 		printf("no terminals\n");
 	}
-	CHECK(m < 0 || (grantpt(m) == 0 && unlockpt(m) == 0 && ptsname(m) && ptsname_r(m, name, sizeof name) == 0));
+	CHECK(m < 0 || (grantpt(m) == 0 && unlockpt(m) == 0 && ptsname(m) && ptsname_r(m, name, sizeof name) == 0 &&
+			__ptsname_r_chk(m, name, sizeof name, sizeof name) == 0));
 	if (m < 0) {
-		grantpt(99), unlockpt(99), ptsname(99), ptsname_r(99, name, sizeof name);
+		grantpt(99), unlockpt(99), ptsname(99), ptsname_r(99, name, sizeof name), __ptsname_r_chk(99, name, sizeof name, sizeof name);
 	}
 	fd = m < 0 ? -1 : open(name, O_RDWR | O_NOCTTY);
 	CHECK(m < 0 || fd == m + 1);
