@@ -427,6 +427,19 @@ const char *shim_shm_file(char *buf, u32 cap, const char *suffix)
 	return buf;
 }
 
+/* `.dir` links to the trace, so that what a killed run left can be told from what a live one needs. What most first processes do
+ * is over before it would be of use: until they are 10 ms old, or have others, what they leave is kept for a day. */
+static u32 linked;
+
+static void link_dir(void)
+{
+	char path[300];
+	if (linked || rings.fd < 0)
+		return;
+	linked = 1;
+	sys(SYS_symlinkat, shim_run.dir, AT_FDCWD, shim_shm_file(path, sizeof path, ".dir"));
+}
+
 void shim_run_left(void)
 {
 	char path[300];
@@ -451,7 +464,7 @@ void shim_run_left(void)
 	sys(SYS_unlinkat, AT_FDCWD, shim_shm_file(path, sizeof path, ".rings"), 0);
 	if (shim_ctl.flight)
 		sys(SYS_unlinkat, AT_FDCWD, shim_shm_file(path, sizeof path, ".flight"), 0);
-	if (!shim_run.apart) /* else it says whose .control is, which stays until a command has completed the trace */
+	if (linked && !shim_run.apart) /* else it says whose .control is, which stays until a command has completed the trace */
 		sys(SYS_unlinkat, AT_FDCWD, shim_shm_file(path, sizeof path, ".dir"), 0);
 	shim_unblock(&mask);
 }
@@ -492,6 +505,7 @@ void *shim_slots_map(void *at, u32 first, u32 n)
 void shim_ns_look(void)
 {
 	struct stat st;
+	link_dir();
 	shim_run.ns = sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &st, 0) == 0 ? (u32)st.st_ino : 0;
 }
 
@@ -613,7 +627,6 @@ int shim_shm_name(u64 tag)
 	return r;
 }
 
-/* `.dir` links to the trace, so that what a killed run left can be told from what a live one needs. */
 void shim_rings_open(int create)
 {
 	char path[300];
@@ -625,8 +638,9 @@ void shim_rings_open(int create)
 	if (fd < 0)
 		return;
 	keep(&rings, (int)fd);
-	if (create)
-		sys(SYS_symlinkat, shim_run.dir, AT_FDCWD, shim_shm_file(path, sizeof path, ".dir"));
+	linked = !create;
+	if (shim_run.apart || shim_ctl.flight)
+		link_dir();
 	if (!shim_ctl.flight)
 		return;
 	fd = sys(SYS_openat, AT_FDCWD, shim_shm_file(path, sizeof path, ".flight"), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);

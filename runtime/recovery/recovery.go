@@ -331,7 +331,7 @@ func completeDir(dir string, o Options, rep *Report) error {
 	}
 	if t.Meta.TicksHz == 0 {
 		if !t.Calibrated() {
-			t.Clock = trace.NewClock(t.Clock.Ticks0, here(t.Meta))
+			t.Clock = trace.NewClock(t.Clock.Ticks0, here(t))
 		}
 		t.Meta.TicksHz = t.Clock.Hz
 	}
@@ -369,14 +369,29 @@ func completeDir(dir string, o Options, rep *Report) error {
 }
 
 // here is the rate of this machine's ticks, for a trace of this machine since it was started; otherwise 0.
-func here(m *trace.Meta) uint64 {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil || m.Machine.BootID == "" || strings.TrimSpace(string(b)) != m.Machine.BootID {
+func here(t *trace.Trace) uint64 {
+	p, ok := t.ClockPoint()
+	if name, err := os.Hostname(); !ok || err != nil || name != t.Meta.Machine.Nodename {
 		return 0
 	}
 	a := shm.Now()
 	time.Sleep(20 * time.Millisecond)
-	return trace.Calibrate([]trace.ClockPoint{a, shm.Now()})
+	return rateSince(p, a, shm.Now())
+}
+
+// rateSince is the rate of the ticks between two readings of the clocks, 0 where both clocks did not go on to there from an
+// earlier reading, which is then another machine's, or of before this one was started.
+func rateSince(earlier, from, to trace.ClockPoint) uint64 {
+	hz := trace.Calibrate([]trace.ClockPoint{from, to})
+	if hz == 0 || to.Ticks < earlier.Ticks || to.Mono < earlier.Mono {
+		return 0
+	}
+	clock := trace.NewClock(earlier.Ticks, hz)
+	ns := int64(to.Mono - earlier.Mono)
+	if off := clock.Since(to.Ticks) - ns; max(off, -off) > int64(time.Millisecond)+ns/20000 { // 20 ms tell a rate about as well
+		return 0
+	}
+	return hz
 }
 
 func keptBytes(dir string) int64 {

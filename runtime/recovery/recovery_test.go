@@ -259,3 +259,28 @@ func TestSweep(t *testing.T) {
 		t.Error("rings whose trace is gone are still there")
 	}
 }
+
+// A rate that is measured now is that of a trace whose clocks went on at it.
+func TestRateSince(t *testing.T) {
+	const hz = 2_500_000_000
+	at := func(s float64, rate float64, off uint64) trace.ClockPoint {
+		return trace.ClockPoint{Ticks: uint64(s*rate) + off, Mono: uint64(s * 1e9)}
+	}
+	from, to := at(5000, hz, 77), at(5000.02, hz, 77)
+	for _, c := range []struct {
+		name    string
+		earlier trace.ClockPoint
+		want    bool
+	}{
+		{"a moment ago", at(4999.99, hz, 77), true},
+		{"at the start of the machine", at(1, hz, 77), true},
+		{"another machine's, which was up for longer", at(9000, hz, 77), false},
+		{"another's rate", at(4000, 2_400_000_000, 77), false},
+		{"counted from elsewhere", at(4999, hz, 77+hz/10), false},
+	} {
+		got := rateSince(c.earlier, from, to)
+		if c.want && (got < hz-1000 || got > hz+1000) || !c.want && got != 0 {
+			t.Errorf("%s: %d", c.name, got)
+		}
+	}
+}

@@ -126,7 +126,7 @@ type Machine struct {
 	CPUs        int    `json:"cpus"`
 	MemoryBytes int64  `json:"memory_bytes"`
 	PageSize    int    `json:"page_size"`
-	BootID      string `json:"boot_id"`
+	BootID      string `json:"boot_id,omitempty"` // traces of today have none
 }
 
 // Options is how it was recorded.

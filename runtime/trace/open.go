@@ -226,6 +226,14 @@ func (t *Trace) firstPoint() *ClockPoint {
 	return first
 }
 
+// ClockPoint is the first reading of the clocks that the trace has.
+func (t *Trace) ClockPoint() (p ClockPoint, ok bool) {
+	if first := t.firstPoint(); first != nil {
+		return *first, true
+	}
+	return p, false
+}
+
 // Mono0 is CLOCK_MONOTONIC at the start of the run, 0 where the trace does not say.
 func (t *Trace) Mono0() uint64 {
 	p := t.firstPoint()
