@@ -1,5 +1,6 @@
 /* See stamps.h. */
 #include "stamps.h"
+#include "insn.h"
 #if SHIM_STAMPS
 #include "replay.h"
 #include "wrap.h"
@@ -166,6 +167,72 @@ static int joined(const u8 *p)
 	return 0;
 }
 
+/* Where a module's tables for unwinding say that functions are: a sorted table of places from its header on, as linkers write it. */
+struct functions {
+	const u8 *head, *low, *high;
+};
+
+static u32 word_at(const u8 *p)
+{
+	u32 v;
+	__builtin_memcpy(&v, p, 4);
+	return v;
+}
+
+/* The function that covers p; 0: none does. */
+static int function(const struct functions *f, const u8 *p, const u8 **start, const u8 **end)
+{
+	const u8 *table = f->head + 12, *fde;
+	u32 count, low = 0, high;
+	if (!f->head || f->head[0] != 1 || f->head[1] != 0x1b || f->head[2] != 0x03 || f->head[3] != 0x3b) /* four bytes each */
+		return 0;
+	count = word_at(f->head + 8);
+	if (!count || count > (u64)(f->high - table) / 8)
+		return 0;
+	for (high = count; high - low > 1;) {
+		u32 mid = low + (high - low) / 2;
+		if (f->head + (int)word_at(table + mid * 8) <= p)
+			low = mid;
+		else
+			high = mid;
+	}
+	*start = f->head + (int)word_at(table + low * 8);
+	fde = f->head + (int)word_at(table + low * 8 + 4);
+	if (*start > p || fde < f->low || fde + 16 > f->high || fde + 8 + (int)word_at(fde + 8) != *start)
+		return 0;
+	*end = *start + word_at(fde + 12);
+	return p < *end && *start >= f->low && *end <= f->high;
+}
+
+/* Whether an instruction begins at p, in a function of which each is known from its start on, and none leads to where the n
+ * bytes from p on are to be replaced. One that may lead anywhere leaves that open. */
+static int begins(const struct functions *f, const u8 *p, u32 n)
+{
+	const u8 *at, *end;
+	int there = 0;
+	if (!function(f, p, &at, &end))
+		return 0;
+	while (at < end) {
+		struct insn in;
+		const u8 *op, *to = 0, *next;
+		if (f->high - at < 32 || !shim_insn(at, &in))
+			return 0;
+		there |= at == p;
+		op = at + in.at;
+		next = at + in.len;
+		if (in.two ? (op[0] & 0xf0) == 0x80 && op[-1] == 0x0f : op[0] == 0xe8 || op[0] == 0xe9)
+			to = next + (int)word_at(next - 4);
+		else if (!in.two && ((op[0] & 0xf0) == 0x70 || (op[0] & 0xfc) == 0xe0 || op[0] == 0xeb))
+			to = next + (signed char)next[-1];
+		else if (!in.two && op[0] == 0xff && (op[1] >> 3 & 6) == 4)
+			return 0;
+		if (to > p && to < p + n)
+			return 0;
+		at = next;
+	}
+	return there;
+}
+
 static int reaches(const void *from, const void *to)
 {
 	i64 d = (i64)((u64)to - (u64)from);
@@ -228,30 +295,39 @@ static int replace(u8 *site, u32 len, u32 n, u64 apart)
 	return 1;
 }
 
-static void look_through(u8 *p, u8 *end, u64 apart)
+static void look_through(u8 *p, u8 *end, u64 apart, const struct functions *f)
 {
 	for (; end - p > NEAR + 3; p++) {
 		u32 n = 0, k, len = p[0] != 0x0f ? 0 : p[1] == 0x31 ? 2 : p[1] == 0x01 && p[2] == 0xf9 ? 3 : 0;
-		if (!len || !joined(p + len))
+		if (!len)
 			continue;
 		while (n < 5 - len && (k = movable(p + len + n)) != 0)
 			n += k;
-		if (n >= 5 - len && n <= 16 && !replace(p, len, n, apart))
+		if (n >= 5 - len && n <= 16 && (joined(p + len) || begins(f, p, len + n)) && !replace(p, len, n, apart))
 			return;
 	}
 }
 
 static void module(const ElfW(Phdr) * ph, u32 n, u64 bias)
 {
+	struct functions f = {0, (const u8 *)~0ull, 0};
 	u64 low = ~0ull;
 	u32 i;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		const u8 *at = (const u8 *)(bias + ph[i].p_vaddr);
 		if (ph[i].p_type == PT_LOAD && bias + ph[i].p_vaddr < low)
 			low = bias + ph[i].p_vaddr;
+		if (ph[i].p_type == PT_LOAD && !(ph[i].p_flags & PF_W)) {
+			f.low = at < f.low ? at : f.low;
+			f.high = at + ph[i].p_filesz > f.high ? at + ph[i].p_filesz : f.high;
+		}
+		if (ph[i].p_type == PT_GNU_EH_FRAME && ph[i].p_memsz > 12)
+			f.head = at;
+	}
 	for (i = 0; i < n; i++)
 		if (ph[i].p_type == PT_LOAD && ph[i].p_flags & PF_X && !(ph[i].p_flags & PF_W))
-			look_through((u8 *)(bias + ph[i].p_vaddr), (u8 *)(bias + ph[i].p_vaddr + ph[i].p_filesz),
-				     low > LIBRARIES ? 0 : (low & ~4095ull) - ROOM);
+			look_through((u8 *)(bias + ph[i].p_vaddr), (u8 *)(bias + ph[i].p_vaddr + ph[i].p_filesz), low > LIBRARIES ? 0 : (low & ~4095ull) - ROOM,
+				     &f);
 }
 
 /* Those that are looked through stay so for as long as they are loaded. The C library and the dynamic linker tell

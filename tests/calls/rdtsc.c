@@ -1,9 +1,11 @@
 // options: serial
 // The time stamp counter, read by the instruction, between other registers and in a library of its own.
 #include <emmintrin.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 static inline uint64_t stamp(void)
 {
@@ -29,6 +31,26 @@ static int kept(void)
 	return r[0] == 28 && below == 77 && _mm_cvtsi128_si32(x) == 0x1234567;
 }
 
+/* The halves go to memory, and are put together much later: what comes of it is written, so that a re-execution that read the counter
+ * itself differs. */
+static __attribute__((noinline)) uint64_t apart(void)
+{
+	uint32_t low = 0, high = 0;
+	__asm__ volatile("rdtsc\n movl %%eax, %0\n .rept 40\n nop\n .endr\n movl %%edx, %1" : "=m"(low), "=m"(high) : : "rax", "rdx", "memory");
+	return (uint64_t)high << 32 | low;
+}
+
+/* A loop that begins behind the instruction: it is left alone, as a jump there would lead into what replaced it. */
+static __attribute__((noinline)) int looped(void)
+{
+	int n = 5;
+	__asm__ volatile("xor %%eax, %%eax\n rdtsc\n 1: movl %0, %%eax\n .rept 20\n nop\n .endr\n sub $1, %%eax\n movl %%eax, %0\n jnz 1b"
+			 : "+m"(n)
+			 :
+			 : "rax", "rdx", "memory", "cc");
+	return n;
+}
+
 /* The one that tells the core, too; that does not change where there is one only. */
 static int cored(void)
 {
@@ -47,12 +69,18 @@ static int cored(void)
 int main(void)
 {
 	uint64_t a = stamp(), b = stamp(), c = 0, i;
+	int file = open("rdtsc.data", O_WRONLY | O_CREAT, 0600);
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	for (i = 0; i < 100; i++) {
 		uint64_t now = stamp();
 		c += now > a;
 	}
-	printf("%d %d %d %d %d\n", a != 0, b > a, (int)c, kept(), cored());
+	for (i = 0; i < 3; i++) {
+		uint64_t now = apart();
+		write(file, &now, sizeof now);
+	}
+	unlink("rdtsc.data");
+	printf("%d %d %d %d %d %d\n", a != 0, b > a, (int)c, kept(), cored(), looped());
 	return 0;
 }
