@@ -186,6 +186,7 @@ type Control struct {
 	StackCPU  uint32    // 1: a timer of CPU time takes stacks, too
 	Told      [3]uint32 // processors that the program is told it may use, are online, are there; 0: as it is
 	Leaps     uint32    // 1: on this machine what follows a system call returns sooner by a jump (LEAP in shim/platform.h)
+	Spawner   uint64    // the process that was about to fork or to exec last; its pid namespace in the high half
 }
 
 // Replay is the head of the index that replayd makes of a trace for its re-execution: which chunks of the stream files

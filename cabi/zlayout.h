@@ -368,8 +368,9 @@ struct control {
 	uint32_t stackcpu;
 	uint32_t told[3];
 	uint32_t leaps;
+	uint64_t spawner;
 };
-_Static_assert(sizeof(struct control) == 3072, "control");
+_Static_assert(sizeof(struct control) == 3080, "control");
 _Static_assert(offsetof(struct control, magic) == 0, "control.Magic");
 _Static_assert(offsetof(struct control, version) == 8, "control.Version");
 _Static_assert(offsetof(struct control, size) == 12, "control.Size");
@@ -422,6 +423,7 @@ _Static_assert(offsetof(struct control, stackhz) == 3048, "control.StackHz");
 _Static_assert(offsetof(struct control, stackcpu) == 3052, "control.StackCPU");
 _Static_assert(offsetof(struct control, told) == 3056, "control.Told");
 _Static_assert(offsetof(struct control, leaps) == 3068, "control.Leaps");
+_Static_assert(offsetof(struct control, spawner) == 3072, "control.Spawner");
 
 struct replayreport {
 	uint32_t uid;

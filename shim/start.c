@@ -460,15 +460,11 @@ static int control_make(const char *path, u32 fs)
 		len = PROPHET_ControlSize;
 		rooms = PROPHET_RoomOwners | PROPHET_RoomKnown;
 	}
-	if (fs == FS_TMPFS && sys(SYS_fallocate, fd, 0, 0, len) == 0) { /* what is promised there is had */
-		r = (long)len;
-	} else {
-		/* The same page twice, as each that is read costs its first touch. That it will be written again is no further one. */
-		*(volatile char *)none = 0;
-		r = len == 2 * 4096 ? sys(SYS_writev, fd, twice, 2) : zeros(fd, len);
-		if (r > 0)
-			shim_run.own_bytes += (u64)r;
-	}
+	/* The same page twice, as each that is read costs its first touch. That it will be written again is no further one. */
+	*(volatile char *)none = 0;
+	r = len == 2 * 4096 ? sys(SYS_writev, fd, twice, 2) : zeros(fd, len);
+	if (r > 0)
+		shim_run.own_bytes += (u64)r;
 	if (r > 0 && r < (long)len) /* why? */
 		r = sys(SYS_write, fd, none, 4096);
 	r = r == (long)len ? sys(SYS_ftruncate, fd, PROPHET_ControlSize) : r < 0 ? r : -ENOSPC;
@@ -710,18 +706,20 @@ void shim_trace_env(char *trace, u32 cap, char *run, u32 slot)
 	pad_run(run, run_len(shim_len(shim_run.lib), shim_len(shim_run.dir)));
 }
 
-/* A forked child is in its parent's pid namespace when it sees its parent under the same number; else it has to look. The
- * first process of a run looks when there may be somebody to tell: shim_ns_known. */
+/* A forked child is in its parent's pid namespace when it sees its parent under the same number, and so is what a child of a recorded
+ * process, or that itself, executes, when it has a parent here at all; else it has to look (12 us). The first process of a run looks
+ * when there may be somebody to tell: shim_ns_known. */
 static void new_process(u32 parent)
 {
+	u64 by = __atomic_load_n(&shim_ctl.spawner, __ATOMIC_RELAXED);
 	shim_run.pid = (u32)sys(SYS_getpid);
 	shim_run.born = shim_ticks();
 	shim_run.boottime = now_ns(CLOCK_BOOTTIME);
 	shim_run.next_rss = shim_run.born + shim_gap * 250; /* 10 ms: most processes never ask */
 	shim_run.ppid = (u32)sys(SYS_getppid);
 	if (shim_run.ppid != parent || !shim_run.ns) {
-		shim_run.ns = 0;
-		if (shim_run.how != PROPHET_ProcRoot)
+		shim_run.ns = shim_run.how == PROPHET_ProcExeced && shim_run.ppid && ((u32)by == shim_run.ppid || (u32)by == shim_run.pid) ? by >> 32 : 0;
+		if (shim_run.how != PROPHET_ProcRoot && !shim_run.ns)
 			shim_ns_look();
 	}
 	if (unlikely(shim_replays))

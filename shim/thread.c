@@ -613,9 +613,9 @@ void shim_object_say(struct thr *t, u64 id, u32 type, u64 addr, const char *deta
  * after an exec, or in its parent once it has been waited for, counts it too. */
 /* A new process's first look at its own /proc costs as much as fork itself. The kernel adds what a child counted to its
  * parent's counts, so a child of less than ten milliseconds can leave it there; only our own bytes are told apart. */
-static int short_lived(u32 how)
+static int short_lived(void)
 {
-	return shim_run.how == PROPHET_ProcForked && how != PROPHET_ExitExec && shim_ticks() - shim_run.born < shim_gap * 250;
+	return shim_run.how == PROPHET_ProcForked && shim_ticks() - shim_run.born < shim_gap * 250;
 }
 
 static void exit_record(struct thr *t, u32 how, i64 status)
@@ -626,7 +626,7 @@ static void exit_record(struct thr *t, u32 how, i64 status)
 	int done;
 	r = 0;
 	w = shim_run.own_bytes;
-	if (!short_lived(how)) {
+	if (!short_lived()) {
 		shim_io_counts(&r, &w);
 		r -= r < shim_run.own_read ? r : shim_run.own_read;
 	}
@@ -682,7 +682,7 @@ void shim_exit_flush(u32 how, i64 status)
 				shim_flush_for(o);
 		shim_unlock(&shim_wiped->threads);
 	}
-	if (!short_lived(how)) {
+	if (how == PROPHET_ExitExec || !short_lived()) {
 		shim_cpu(t);
 		clock_record(t);
 	}

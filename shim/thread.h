@@ -25,8 +25,11 @@ HIDDEN void shim_child(void); /* in a child that a wrapper has made: it becomes 
 static inline void shim_child_next(void)
 {
 	shim_self.nfork++;
-	if (unlikely(!shim_run.ns) && shim_self.thr)
+	if (!shim_self.thr)
+		return;
+	if (unlikely(!shim_run.ns))
 		shim_ns_known();
+	__atomic_store_n(&shim_ctl.spawner, (u64)shim_run.ns << 32 | shim_run.pid, __ATOMIC_RELAXED);
 }
 
 HIDDEN void shim_fork_record(struct thr *t, u32 nth, u64 pid, u32 how);
