@@ -131,6 +131,7 @@ type ProgJump struct {
 	Result int64
 	At     uint64
 	Held   uint64 // the locks that the thread had then: HeldLock and HeldFile of each, added
+	Met    uint64 // the version that it had read last, this being that read or not: Met; 0: none
 }
 
 // Kind is what of a result decides the way on.
@@ -139,6 +140,11 @@ func Kind(result int64) int64 { return -(-min(result, 0) & (1<<ResultBits - 1)) 
 // VersionOf is how often a part of a file had been written, by all of the run, when it was read: what a process finds there, and does
 // then, hangs on that where several write.
 func VersionOf(result int64) int64 { return -min(result, 0) >> ResultBits }
+
+// Met is which version a read with OpVersion found, and where.
+func Met(site uint32, result int64) uint64 {
+	return uint64(site)<<32 | uint64(uint32(VersionOf(result)))
+}
 
 // HeldLock is what a lock counts among those that a thread has.
 func HeldLock(object uint32) uint64 {

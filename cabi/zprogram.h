@@ -272,13 +272,15 @@ struct progjump {
 	int64_t result;
 	uint64_t at;
 	uint64_t held;
+	uint64_t met;
 };
-_Static_assert(sizeof(struct progjump) == 32, "progjump");
+_Static_assert(sizeof(struct progjump) == 40, "progjump");
 _Static_assert(offsetof(struct progjump, site) == 0, "progjump.Site");
 _Static_assert(offsetof(struct progjump, thread) == 4, "progjump.Thread");
 _Static_assert(offsetof(struct progjump, result) == 8, "progjump.Result");
 _Static_assert(offsetof(struct progjump, at) == 16, "progjump.At");
 _Static_assert(offsetof(struct progjump, held) == 24, "progjump.Held");
+_Static_assert(offsetof(struct progjump, met) == 32, "progjump.Met");
 
 struct progrow {
 	uint64_t value;

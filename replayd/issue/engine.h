@@ -155,7 +155,9 @@ struct tries {
 	u32 site; /* of the last one that failed, */
 	bool failed; /* which was since the last sleep, */
 	bool got; /* which did not fail since, */
-	bool worked; /* and others may depend on what was done since that */
+	bool worked; /* and others may depend on what was done since that, */
+	bool gave; /* which is over: the thread has given back the locks that it got for it */
+	u64 locks; /* that it had at the last sleep */
 };
 
 /* One thread that issues. */
@@ -177,6 +179,7 @@ struct self {
 	u64 held; /* the locks that it has: held_lock of each, added, */
 	u64 held_then; /* and had when it left its way */
 	struct file_locks files, files_then; /* the same, of files */
+	u64 met; /* the version that it has read last (cabi's Met); 0: none */
 	struct tries tries;
 	u32 again; /* tries that it makes of itself, as nobody failed so at home */
 	u32 away; /* ways that it has tried since */

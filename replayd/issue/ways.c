@@ -13,7 +13,19 @@
 
 #include "engine.h"
 
-enum { FORWARD = 4096, LOCKS = 8, AGREE = 64, WAYS = 4096, TRY = 256, TRY_LENGTH = 128, AFTER = 4, SLEEP_PART = 16, OWN = 2 * PAST + 4, FILE_UNLOCK = 2 };
+enum {
+	FORWARD = 4096,
+	LOCKS = 8,
+	AGREE = 64,
+	AGREE_NEXT = 8,
+	WAYS = 4096,
+	TRY = 256,
+	TRY_LENGTH = 128,
+	AFTER = 4,
+	SLEEP_PART = 16,
+	OWN = 2 * PAST + 4,
+	FILE_UNLOCK = 2
+};
 
 /* kind is what of a result decides, and version what else a read has of it (cabi's Kind, VersionOf). */
 static i64 kind(i64 result)
@@ -24,6 +36,12 @@ static i64 kind(i64 result)
 static i64 version(i64 result)
 {
 	return result < 0 ? -result >> PROPHET_ResultBits : 0;
+}
+
+/* meets is the version that who had met one finds, or goes on with, by an operation that came to that (cabi's Met). */
+static u64 meets(u64 met, const struct progop *op, i64 result)
+{
+	return op->flags & PROPHET_OpVersion ? (u64)op->site << 32 | (u32)version(result) : met;
 }
 
 /* counts tells operations that are part of a context from those of the recorder's and of time. */
@@ -175,6 +193,7 @@ static void hold(struct self *s, const struct progop *op)
 		break;
 	case PROPHET_OpExec:
 		s->held = 0;
+		s->met = 0;
 	}
 }
 
@@ -190,24 +209,26 @@ static u32 next_try(const struct tries *t)
 	return !t->failed ? 0 : t->since > TRY_LENGTH ? 1 : t->n + 1;
 }
 
-static void count_tries(struct tries *t, const struct progop *op, i64 result)
+static void count_tries(struct tries *t, const struct progop *op, i64 result, u64 locks)
 {
 	bool choice = op->flags & PROPHET_OpChoice;
 	if (op->code == PROPHET_OpSleep) {
 		t->n = next_try(t);
 		t->failed = false;
 		t->since = 0;
+		t->locks = locks;
 	} else if (choice && tried(result)) {
-		if (t->got && t->worked)
+		if (t->got && t->gave)
 			t->n = 0;
 		t->failed = true;
 		t->site = op->site;
-		t->got = t->worked = false;
+		t->got = t->worked = t->gave = false;
 	} else if (choice && op->site == t->site && result >= 0) {
 		t->got = true;
 	} else if (t->got && works(op)) {
 		t->worked = true;
 	}
+	t->gave |= t->worked && (!locks || locks == t->locks);
 	t->since++;
 }
 
@@ -215,9 +236,10 @@ void remember(struct self *s, u64 at)
 {
 	const struct progop *op = &run.ops[at];
 	hold(s, op);
+	s->met = meets(s->met, op, s->result);
 	if (!run.head->jumps || !counts(op))
 		return;
-	count_tries(&s->tries, op, op->flags & PROPHET_OpChoice ? s->result : 0);
+	count_tries(&s->tries, op, op->flags & PROPHET_OpChoice ? s->result : 0, s->held + s->files.sum);
 	if (s->home && !s->worked && s->pasts >= s->left && works(op)) {
 		s->left = s->pasts;
 		s->worked = true;
@@ -354,11 +376,11 @@ static u64 alike(const struct self *s, const struct progthread *t, u64 at, bool 
 }
 
 /* agree tells whether two ways are one from here on: as far as one looks, or until they met different things. */
-static bool agree(u64 a, u64 b)
+static bool agree(u64 a, u64 b, u32 most)
 {
 	if (a == b)
 		return true;
-	for (u32 n = 0; n < AGREE; n++, a++, b++) {
+	for (u32 n = 0; n < most; n++, a++, b++) {
 		while (a < run.head->ops && !counts(&run.ops[a]))
 			a++;
 		while (b < run.head->ops && !counts(&run.ops[b]))
@@ -430,6 +452,15 @@ static bool did_more(struct instead x)
 	return false;
 }
 
+/* wrote tells whether it has written at a place of a file. */
+static bool wrote(struct instead x)
+{
+	while (x.at < x.s->pasts)
+		if (next_done(&x)->code == PROPHET_OpPwrite)
+			return true;
+	return false;
+}
+
 /* The locks that a thread takes and gives back on a piece of its way: uneven says how many of them it does not have as before. */
 struct evens {
 	struct {
@@ -463,22 +494,43 @@ static bool looks(const struct progop *op)
 	return op->code == PROPHET_OpPread || op->code == PROPHET_OpStat || op->code == PROPHET_OpOpen;
 }
 
+/* settled tells whether what was read before a place no longer matters there: nothing is written until it is read again. */
+static bool settled(u64 at)
+{
+	for (u64 i = at; i < run.head->ops && i < at + FORWARD; i++) {
+		const struct progop *op = &run.ops[i];
+		if (op->code == PROPHET_OpEnd || op->code == PROPHET_OpExit || op->flags & PROPHET_OpVersion)
+			return true;
+		if (op->code == PROPHET_OpPwrite)
+			return false;
+	}
+	return false;
+}
+
 /* own_way finds where on its own way, from the choice on at which the thread left it, it goes on as at `next`, behind a choice with
    this result: what lies between and matters to others the thread has done instead, and nothing more that others count. Where nothing does,
    it is the same piece of work that was tried then, however others went on after theirs; but not where the thread left at a look at a file.
-   ~0: nowhere near. */
-static u64 own_way(const struct self *s, u64 from, u32 site, i64 got, u64 next)
+   Who left as the file had another version writes what that asks for, where its own way writes, and comes back where that has the same
+   version, too, or where it no longer matters. ~0: nowhere near. */
+static u64 own_way(const struct self *s, u64 from, const struct progop *now, u64 next)
 {
+	i64 got = kind(s->result);
 	struct evens evens = {0};
 	struct instead instead = {s, s->home && s->worked ? s->left : s->pasts};
 	struct file_locks files = s->home ? s->files_then : s->files;
-	bool worked = looks(&run.ops[from]);
+	bool other = run.ops[from].flags & PROPHET_OpVersion, worked = looks(&run.ops[from]);
+	bool has_written = wrote(instead), had_written = false;
+	u64 met = meets(0, &run.ops[from], run.ops[from].want);
 	if (s->pasts - instead.at > PAST || (s->home && s->held != s->held_then)) /* longer ago than it remembers, or with other locks */
 		return ~0ull;
 	for (u64 i = from; i < run.head->ops && i < from + FORWARD; i++) {
 		const struct progop *op = &run.ops[i];
-		if (op->site == site && op->flags & PROPHET_OpChoice && kind(op->want) == got && !evens.uneven && files.sum == s->files.sum &&
-		    !did_more(instead) && (!worked || agree(i + 1, next)))
+		met = meets(met, op, op->want);
+		if (op->site == now->site && op->flags & PROPHET_OpChoice && kind(op->want) == got && !evens.uneven && files.sum == s->files.sum &&
+		    !did_more(instead) && (!other || has_written == had_written) &&
+		    (now->flags & PROPHET_OpVersion ? s->home || i != from
+		     : other			    ? agree(i + 1, next, AGREE_NEXT) && (met == s->met || settled(i + 1))
+						    : !worked || agree(i + 1, next, AGREE)))
 			return i + 1;
 		file_hold(&files, op, op->want);
 		if (i == from)
@@ -486,10 +538,11 @@ static u64 own_way(const struct self *s, u64 from, u32 site, i64 got, u64 next)
 		if (op->code == PROPHET_OpLock || op->code == PROPHET_OpUnlock) {
 			if (!even(&evens, op))
 				return ~0ull;
-		} else if (op->code == PROPHET_OpEnd || op->code == PROPHET_OpExit || (works(op) && !did(&instead, op))) {
+		} else if (op->code == PROPHET_OpEnd || op->code == PROPHET_OpExit || (works(op) && !(other && !once(op)) && !did(&instead, op))) {
 			return ~0ull;
 		}
 		worked |= works(op);
+		had_written |= op->code == PROPHET_OpPwrite;
 	}
 	return ~0ull;
 }
@@ -596,30 +649,29 @@ u64 sleep_as(const struct self *s, u64 at)
 
 /* donor finds who had this result here in the context most like this one: what it did next, or ~0. How often was tried decides what
    who tries again does, but hardly what comes after that. Where its own way has such a context it is the next one on that: what a
-   thread has been told to do its past may not show yet. Who had other locks then would take one that this one has. Of a read, who found the
-   same version there comes before all others: what the file held says more than what the thread had done. exact: only those. */
+   thread has been told to do its past may not show yet. Who had other locks then would take one that this one has. Who had read the same
+   version last comes before all others: what a file held says more than what the thread had done. exact: only those. */
 static u64 donor(const struct self *s, u64 at, i64 got, bool exact)
 {
 	u32 site = run.ops[at].site;
 	u64 low = first_way(site, got), best = ~0ull, how = 0, length = 0, from = s->home ? (u64)(s->home - run.ops) : at;
-	i64 met = version(s->result);
-	bool tries = !tried(got), found = exact;
+	bool tries = !tried(got), found = exact || !tries;
 	/* The choice at which it left its own way: of contexts that come again and again only the first ones are listed. */
 	if (s->home && s->home->site == site && kind(s->home->want) == got && s->held == s->held_then && s->files.sum == s->files_then.sum &&
-	    (!exact || version(s->home->want) == met)) {
+	    (!exact || meets(0, s->home, s->home->want) == s->met)) {
 		best = from + 1;
 		length = alike(s, &run.threads[s->as], from, tries);
 		how = OWN;
-		found = version(s->home->want) == met;
+		found |= !(s->home->flags & PROPHET_OpVersion) || meets(0, s->home, s->home->want) == s->met;
 	}
 	for (int i = 0; i < WAYS && low < run.head->jumps && run.jumps[low].site == site && run.jumps[low].result == got; i++, low++) {
 		const struct progjump *j = &run.jumps[low];
 		const struct progthread *t = &run.threads[j->thread];
-		bool same_version = version(run.ops[j->at - 1].want) == met;
-		if (j->held != s->held + s->files.sum || (found && !same_version))
+		bool same_met = j->met == s->met || !tries;
+		if (j->held != s->held + s->files.sum || (found && !same_met))
 			continue;
 		u64 n = alike(s, t, j->at - 1, tries);
-		bool nearer = best == ~0ull || (same_version && !found);
+		bool nearer = best == ~0ull || (same_met && !found);
 		if (!nearer && n < length)
 			continue;
 		bool own = j->thread == s->as && j->at > from;
@@ -628,7 +680,7 @@ static u64 donor(const struct self *s, u64 at, i64 got, bool exact)
 			best = j->at;
 			length = n;
 			how = a;
-			found |= same_version;
+			found |= same_met;
 		}
 	}
 	return best;
@@ -720,10 +772,11 @@ static u64 other_way(struct self *s, u64 at, i64 got)
 		}
 	}
 	u64 next = got == kind(op->want) && !over(s, op, got) ? at + 1 : donor(s, at, got, false);
-	if (next == at + 1 && version(s->result) != version(op->want)) {
-		u64 other = donor(s, at, got, true);
-		if (other != ~0ull)
-			next = other;
+	bool other = op->flags & PROPHET_OpVersion && version(s->result) != version(op->want);
+	if (next == at + 1 && other) {
+		u64 known = donor(s, at, got, true);
+		if (known != ~0ull)
+			next = known;
 		else if (!s->home)
 			return next;
 	}
@@ -744,7 +797,14 @@ static u64 other_way(struct self *s, u64 at, i64 got)
 	}
 	s->again = 0;
 	s->state->other += next != at + 1;
-	u64 own = takes ? ~0ull : own_way(s, s->home ? (u64)(s->home - run.ops) : at, op->site, got, next);
+	u64 own = takes ? ~0ull : own_way(s, s->home ? (u64)(s->home - run.ops) : at, op, next);
+	if (own != ~0ull && op->flags & PROPHET_OpVersion && version(run.ops[own - 1].want) != version(s->result) &&
+	    meets(0, &run.ops[next - 1], run.ops[next - 1].want) == s->met) {
+		/* That is where it is, but the file has another version than it had there. */
+		s->home = NULL;
+		op = &run.ops[own - 1];
+		own = ~0ull;
+	}
 	if (own != ~0ull) {
 		s->home = NULL;
 		return own;
@@ -764,6 +824,7 @@ static u64 other_way(struct self *s, u64 at, i64 got)
 u64 way_on(struct self *s, u64 at)
 {
 	i64 got = kind(s->result);
+	s->met = meets(s->met, &run.ops[at], s->result);
 	if (!s->home && got == kind(run.ops[at].want) && version(s->result) == version(run.ops[at].want)) {
 		s->again = 0;
 		return at + 1;

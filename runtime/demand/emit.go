@@ -393,11 +393,11 @@ func (e *emitter) settle(p *pending, at uint64) {
 		e.loops.rows[p.row-1].Value = at + 1
 	}
 	if p.Flags&cabi.OpChoice != 0 && e.opt.Path == PathFree && e.offered() {
-		e.ways.add(p.Site, p.Want, e.th.n, e.owner(), at+1, e.past.hash, e.past.has())
+		e.ways.add(p.Site, p.Want, e.th.n, e.owner(), at+1, e.past.hash, e.past.has(), e.past.meets(&p.ProgOp))
 	}
 	e.past.add(&p.ProgOp)
 	if p.Code == cabi.OpSleep && p.Site != 0 && e.offered() {
-		e.ways.add(p.Site, 0, e.th.n, e.owner(), at+1, e.past.slept, e.past.has())
+		e.ways.add(p.Site, 0, e.th.n, e.owner(), at+1, e.past.slept, e.past.has(), e.past.met)
 	}
 }
 

@@ -136,4 +136,16 @@ func TestTries(t *testing.T) {
 	if want := []int64{0, 1, 2, 3, 4, 0, 1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+	// What was got is used until it is given back: a database's client that has begun to write and then has to wait goes on counting.
+	lock, unlock := cabi.ProgOp{Code: cabi.OpLock, Obj: 7}, cabi.ProgOp{Code: cabi.OpUnlock, Obj: 7}
+	p, got = past{}, nil
+	for _, o := range []cabi.ProgOp{try(1, failed), sleep, try(1, 0), lock, write, try(2, failed), sleep, try(2, 0), write, unlock, try(1, failed), sleep} {
+		if o.Code == cabi.OpSleep {
+			got = append(got, p.next())
+		}
+		p.add(&o)
+	}
+	if want := []int64{1, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("with a lock: %v, want %v", got, want)
+	}
 }

@@ -42,6 +42,31 @@ func TestLooks(t *testing.T) {
 	if visited != 10 {
 		t.Errorf("%d steps", visited)
 	}
+	// How often it was written is what others find there, too.
+	l.wrote(a, 7, 0, 1)
+	read(b, 24, 16)
+	if got, _ := l.found.get(place{1, n}); got.version != 2 || !got.moved {
+		t.Errorf("%+v", got)
+	}
+	for _, moved := range []int64{0, cabi.ResultMoved} {
+		if want := -moved - 5<<cabi.ResultBits; cabi.Kind(want) != -moved || cabi.VersionOf(want) != 5 {
+			t.Errorf("%d: %d, version %d", want, cabi.Kind(want), cabi.VersionOf(want))
+		}
+	}
+}
+
+// What several processes read and write at places is told apart by its version, of what one has to itself others know nothing.
+func TestSeveral(t *testing.T) {
+	a, b := &group{n: 1}, &group{n: 2}
+	var f fileState
+	for i, x := range []struct {
+		g               *group
+		writes, several bool
+	}{{b, false, false}, {a, true, false}, {a, false, false}, {a, true, false}, {b, false, true}, {a, false, true}} {
+		if f.by(x.g, x.writes); f.several != x.several {
+			t.Errorf("step %d: %v", i, f.several)
+		}
+	}
 }
 
 // Demand of what an issue took is that target's already: it is not scaled again.

@@ -45,7 +45,7 @@ type contextKey struct {
 // waysMax is how many ways on are kept of a site and a result: the first ones.
 const waysMax = 1 << 12
 
-func (w *ways) add(site uint32, result int64, thread, owner uint32, at, past, held uint64) {
+func (w *ways) add(site uint32, result int64, thread, owner uint32, at, past, held, met uint64) {
 	k := wayKey{site, cabi.Kind(result)}
 	past += uint64(cabi.VersionOf(result)) * pastBase
 	if w.count[k] >= waysMax || w.known[contextKey{k, past, owner}] {
@@ -53,7 +53,7 @@ func (w *ways) add(site uint32, result int64, thread, owner uint32, at, past, he
 	}
 	w.count[k]++
 	w.known[contextKey{k, past, owner}] = true
-	w.jumps = append(w.jumps, cabi.ProgJump{Site: site, Thread: thread, Result: k.result, At: at, Held: held})
+	w.jumps = append(w.jumps, cabi.ProgJump{Site: site, Thread: thread, Result: k.result, At: at, Held: held, Met: met})
 }
 
 // past is a hash of the last operations of a thread: of those that tell contexts apart, as replayd/issue/ways.c compares them.
@@ -63,6 +63,7 @@ type past struct {
 	hash uint64
 
 	held  uint64 // locks that the thread has
+	met   uint64 // the version that it has read last: cabi.Met
 	files fileLocks
 	part  cabi.ProgOp // a lock of a part of a file, until what follows it says how long that is
 	slept uint64      // of the sleeps between tries up to the last one
@@ -77,7 +78,9 @@ type tries struct {
 	failed bool   // one has since the last sleep
 	site   uint32 // of the last that failed,
 	got    bool   // which did not fail since,
-	worked bool   // and others may depend on what was done since that
+	worked bool   // and others may depend on what was done since that,
+	gave   bool   // which is over: the thread has given back the locks that it got for it
+	locks  uint64 // that it had at the last sleep
 }
 
 // next is which try of them the one is that a sleep comes after now; 0: none failed.
@@ -104,17 +107,18 @@ func (p *past) tried(o *cabi.ProgOp) {
 	choice := o.Flags&cabi.OpChoice != 0
 	switch {
 	case o.Code == cabi.OpSleep:
-		t.n, t.failed = p.next(), false
+		t.n, t.failed, t.locks = p.next(), false, p.has()
 	case choice && tried(o.Want):
-		if t.got && t.worked {
+		if t.got && t.gave {
 			t.n = 0
 		}
-		t.failed, t.site, t.got, t.worked = true, o.Site, false, false
+		t.failed, t.site, t.got, t.worked, t.gave = true, o.Site, false, false, false
 	case choice && o.Site == t.site && o.Want >= 0:
 		t.got = true
 	case t.got && works(o):
 		t.worked = true
 	}
+	t.gave = t.gave || t.worked && (p.has() == 0 || p.has() == t.locks)
 }
 
 const (
@@ -151,7 +155,9 @@ func (p *past) hold(o *cabi.ProgOp) {
 	case cabi.OpUnlock, cabi.OpRwunlock, cabi.OpSpinunlock:
 		p.held -= cabi.HeldLock(o.Obj)
 	case cabi.OpExec:
-		p.held = 0
+		p.held, p.met = 0, 0
+	case cabi.OpPread:
+		p.met = p.meets(o)
 	case cabi.OpFlock:
 		if o.Want >= 0 {
 			p.files.take(o.Obj, -1, 1, o.A&3-1, o.A&8 != 0)
@@ -166,6 +172,14 @@ func (p *past) hold(o *cabi.ProgOp) {
 	case cabi.OpClose:
 		p.files.closed(o.Obj)
 	}
+}
+
+// meets is the version that the thread has read last, once it has done an operation.
+func (p *past) meets(o *cabi.ProgOp) uint64 {
+	if o.Flags&cabi.OpVersion != 0 {
+		return cabi.Met(o.Site, o.Want)
+	}
+	return p.met
 }
 
 // has is all locks that the thread has.
