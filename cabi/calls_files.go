@@ -94,8 +94,8 @@ var callsFiles = []Call{
 	{ID: 1382, Name: "fts64_open", Sig: "fts64_open()", Class: Disk, Body: Known, Reexec: "real", Issue: "skip", Support: Partial, Note: "the C library opens, reads and asks by itself; what the program then does with the names is recorded"},
 	{ID: 1383, Name: "fts64_read", Sig: "fts64_read()", Class: Disk, Body: Known, Reexec: "real", Issue: "skip", Support: Partial, Note: "the C library opens, reads and asks by itself; what the program then does with the names is recorded"},
 	{ID: 1384, Name: "fts64_children", Sig: "fts64_children()", Class: Disk, Body: Known, Reexec: "real", Issue: "skip", Support: Partial, Note: "the C library opens, reads and asks by itself; what the program then does with the names is recorded"},
-	{ID: 1385, Name: "glob", Sig: "glob()", Class: Disk, Body: Known, Reexec: "real", Issue: "skip", Support: Partial, Note: "the C library opens, reads and asks by itself; what the program then does with the names is recorded"},
-	{ID: 1386, Name: "glob64", Sig: "glob64()", Class: Disk, Body: Known, Reexec: "real", Issue: "skip", Support: Partial, Note: "the C library opens, reads and asks by itself; what the program then does with the names is recorded"},
+	{ID: 1385, Name: "glob", Sig: "int glob(const char *restrict pattern, int flags, int (*error)(const char *, int), glob_t *restrict g)", Class: Disk, Body: Hand, Block: true, Rec: "pre nested; ret int; f1 flags; path pattern; input globbed r", Reexec: "feed", Issue: "same", Default: "GLIBC_2.27", Test: "glob"},
+	{ID: 1386, Name: "glob64", Sig: "int glob64(const char *restrict pattern, int flags, int (*error)(const char *, int), glob64_t *restrict g)", Class: Disk, Body: Hand, Block: true, Rec: "pre nested; ret int; f1 flags; path pattern; input globbed r", Reexec: "feed", Issue: "same", Default: "GLIBC_2.27", Test: "glob"},
 	{ID: 1387, Name: "wordexp", Sig: "wordexp()", Class: Disk, Body: Known, Reexec: "real", Issue: "skip", Support: Partial, Note: "the C library opens, reads and asks by itself; what the program then does with the names is recorded"},
 
 	// Mappings. Rows by hand in hook_map.c: those of files are disk, all others memory.

@@ -353,6 +353,8 @@
 #define CALL_scandirat 1371
 #define CALL_scandirat64 1372
 #define CALL_getdents64 1373
+#define CALL_glob 1385
+#define CALL_glob64 1386
 #define CALL_mmap 1388
 #define CALL_mmap64 1389
 #define CALL_munmap 1390

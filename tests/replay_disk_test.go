@@ -73,9 +73,8 @@ func numbers(dir string) error {
 // TestOutsideChanged: what the C library finds out by itself comes from the trace when it is another today.
 func TestOutsideChanged(t *testing.T) {
 	rerun(t, 2, "exec "+compile(t, filepath.Join(top, "tests", "calls", "resolver.c"))+" told", nil)
-	bin := compile(t, filepath.Join(top, "tests", "calls", "outside.c"))
 	today := 0
-	rerun(t, 2, "exec "+bin+" told", func(dir string) error {
+	setup := func(dir string) error {
 		today++
 		var table []byte
 		for i := range today % 3 {
@@ -92,7 +91,10 @@ func TestOutsideChanged(t *testing.T) {
 			}
 		}
 		return os.WriteFile(filepath.Join(dir, "outside.utmp"), table, 0o644)
-	})
+	}
+	for _, program := range []string{"outside", "glob"} {
+		rerun(t, 2, "exec "+compile(t, filepath.Join(top, "tests", "calls", program+".c"))+" told", setup)
+	}
 }
 
 // TestReexecuteApps re-executes programs that Debian ships.

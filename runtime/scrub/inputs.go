@@ -94,7 +94,7 @@ var results = map[string]func(w *rewrite){
 	"msg": (*rewrite).msg, "msgs": (*rewrite).msgs, "events": (*rewrite).events,
 	"addrs": (*rewrite).found, "host": (*rewrite).host, "host_r": (*rewrite).host,
 	"interfaces": (*rewrite).interfaces, "ifaddrs": (*rewrite).ifaddrs, "utsname": (*rewrite).utsname,
-	"dirent": (*rewrite).dirent, "siginfo": (*rewrite).siginfo,
+	"dirent": (*rewrite).dirent, "globbed": (*rewrite).globbed, "siginfo": (*rewrite).siginfo,
 }
 
 func (w *rewrite) ends() {
@@ -161,6 +161,12 @@ func (w *rewrite) host() {
 			a = nil
 		}
 		w.out = trace.AppendS(w.out, a)
+	}
+}
+
+func (w *rewrite) globbed() {
+	for w.more() {
+		w.text(pathText)
 	}
 }
 

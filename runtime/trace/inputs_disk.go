@@ -21,6 +21,7 @@ func init() {
 	Inputs["statvfs"] = InputSpec{Fields: statvfs}
 	Inputs["statx"] = InputSpec{Fields: statx}
 	Inputs["text"] = InputSpec{Fields: []FieldSpec{{"text", FieldStr}}}
+	Inputs["globbed"] = InputSpec{Decode: decodeGlobbed}
 	Inputs["cstr"] = InputSpec{Fields: []FieldSpec{{"text", FieldStr}}}
 	Inputs["bytes"] = InputSpec{Fields: []FieldSpec{{"bytes", FieldHex}}}
 	Inputs["flock"] = InputSpec{Fields: []FieldSpec{
@@ -29,4 +30,12 @@ func init() {
 	Inputs["dirent"] = InputSpec{Fields: []FieldSpec{
 		{"ino", FieldNum}, {"off", FieldNum}, {"type", FieldNum}, {"name", FieldStr},
 	}}
+}
+
+func decodeGlobbed(out []Field, b []byte) ([]Field, bool) {
+	s := small{b: b}
+	for len(s.b) > 0 && !s.bad {
+		out = append(out, strField("found", string(s.s())))
+	}
+	return out, !s.bad
 }
