@@ -111,7 +111,9 @@ static struct thr *enter(int sig, const siginfo_t *si, u32 full, const void *con
 	t->gate = 0;
 	if (t->mute)
 		return t;
-	if (likely(!shim_replays) && (u->writing || (pc >= (u64)__ehdr_start && pc < (u64)etext)) && (t->side_depth || shim_aside(t) != 0)) {
+	/* Serial runs take no fast path, whose writers do not say that they write. */
+	if (likely(!shim_replays) && (u->writing || (!shim_ctl.serial && pc >= (u64)__ehdr_start && pc < (u64)etext)) &&
+	    (t->side_depth || shim_aside(t) != 0)) {
 		t->mute = t->depth; /* two writers are interrupted: what this handler does is lost */
 		__atomic_fetch_add(&shim_ctl.lost, 1, __ATOMIC_RELAXED);
 		return t;
@@ -122,13 +124,15 @@ static struct thr *enter(int sig, const siginfo_t *si, u32 full, const void *con
 	else
 		shim_predict_nothing(t);
 	u->token = shim_ctl.serial && shim_serial_take(1) != 0;
+	if (unlikely(t->re != 0))
+		shim_re_starts(t); /* as it began */
 	return t;
 }
 
 static void leave(struct thr *t, int sig, u64 frame)
 {
 	struct under *u;
-	u8 b[16];
+	u8 b[32];
 	if (shim_self.thr != t)
 		return;
 	if (!t->begun) { /* a child that the handler forked; what we interrupted needs its state */
@@ -142,11 +146,20 @@ static void leave(struct thr *t, int sig, u64 frame)
 	if (!t->depth || u->frame != frame)
 		return;
 	if (t->mute) {
-		if (t->mute == t->depth)
+		if (t->mute == t->depth) {
 			t->mute = 0;
+			t->muted++;
+		}
 	} else if (unlikely(shim_replays)) {
 		shim_re_sigret(t, sig);
 	} else if (shim_ctl.level & 1u << CLASS_signal) {
+		if (unlikely(t->muted)) {
+			u8 *p = put_v(b, PROPHET_TagLost);
+			p = put_v(p, PROPHET_LostSignal);
+			p = put_v(p, t->muted);
+			t->muted = 0;
+			shim_record(t, b, (u32)(p - b));
+		}
 		shim_record_at(t, PROPHET_TagSigRet, b, (u32)(put_v(b, (u64)sig) - b));
 	}
 	shim_predict_nothing(t);

@@ -136,7 +136,7 @@ static NOINLINE int run(const char *line, char *const *env, pid_t *pid)
 		pid_t w;
 		*pid = c.pid;
 		if (unlikely(shim_replays))
-			shim_re_inside(shim_self.thr, CALL_system);
+			shim_re_signals(shim_self.thr, CALL_system);
 		pthread_cleanup_push(cancelled, &c);
 		do
 			w = REAL(waitpid)(c.pid, &status, 0);

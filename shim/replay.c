@@ -338,12 +338,28 @@ static void look_left(struct thr *t)
 	t->re->th->left = x && x->kind != EXPECT_END;
 }
 
+/* What the trace has behind the last that a thread asked for. A signal that came there can come no later. */
+static const struct expect *behind_last(struct thr *t)
+{
+	const struct expect *x;
+	for (;;) {
+		x = shim_expect(&t->re->ex);
+		if (x->kind == EXPECT_TOKEN)
+			shim_token_here(t);
+		else if (shim_re_found_done(x))
+			shim_re_pass(t);
+		else if (x->kind == EXPECT_MARK || x->kind == EXPECT_FORK)
+			shim_expect_drop(&t->re->ex);
+		else if (x->kind == EXPECT_SIGNAL && !x->call && !shim_re_is_fault(x) && !shim_re_detached())
+			shim_re_deliver(t);
+		else
+			return x;
+	}
+}
+
 void shim_re_ending(struct thr *t)
 {
-	while (shim_re_found_done(shim_expect(&t->re->ex)))
-		shim_re_pass(t);
-	while (shim_token_here(t))
-		;
+	behind_last(t);
 	if (unlikely(t->re->th->starts))
 		shim_re_fires(t, ~0ull, 1);
 	shim_re_last_thread(t);
@@ -431,10 +447,9 @@ static void killed_here(struct thr *t)
 
 void shim_re_exit(struct thr *t, u32 how, i64 status)
 {
-	struct expect *x;
+	const struct expect *x;
 	t->re->exiter = 1;
-	while ((x = shim_expect(&t->re->ex))->kind == EXPECT_MARK || x->kind == EXPECT_FORK || x->kind == EXPECT_TOKEN || shim_re_found_done(x))
-		x->kind == EXPECT_TOKEN ? (void)shim_token_here(t) : shim_re_found_done(x) ? shim_re_pass(t) : shim_expect_drop(&t->re->ex);
+	x = behind_last(t);
 	if (x->kind == EXPECT_EVENT)
 		shim_re_differs(t, x, PROPHET_DiffersLess, 0, how, (u64)status, "");
 	if (x->kind == EXPECT_EXIT && (x->f1 != how || x->ret != status))
@@ -470,24 +485,60 @@ static struct expect *ahead(struct expects *q, u32 call, u64 pc)
 	}
 }
 
-/* In a serial run whom it made went on before a signal that came at its end. */
+/* The event of a call in which signals came first, behind theirs. depth: of handlers that are still running at *i. */
+static struct expect *behind(struct expects *q, u32 call, u32 *i, u32 *depth)
+{
+	struct expect *x;
+	for (; (x = shim_expect_at(q, *i)) && x->kind != EXPECT_END && x->kind != EXPECT_BAD; ++*i) {
+		if (x->kind == EXPECT_SIGNAL)
+			++*depth;
+		else if (x->kind == EXPECT_SIGRET)
+			*depth -= *depth > 0;
+		else if (!*depth && (x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT) && x->call == call)
+			return x;
+	}
+	return x;
+}
+
+/* The same, however many came: then it is looked for in a copy of the queue, and is a copy. */
+static struct expect *outer(struct thr *t, u32 call)
+{
+	struct re *re = t->re;
+	u32 depth = 0, i = 0;
+	struct expect *x = behind(&re->ex, call, &i, &depth);
+	struct expects *q;
+	long p;
+	if (!x) {
+		p = sys(SYS_mmap, shim_apart(sizeof *q), sizeof *q, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p < 0 && p > -4096)
+			return 0;
+		q = (struct expects *)p;
+		shim_copy(q, &re->ex, sizeof *q);
+		while (!x) {
+			q->head += i;
+			i = 0;
+			x = behind(q, call, &i, &depth);
+		}
+		re->far[re->handlers % RE_FAR] = *x;
+		x = &re->far[re->handlers % RE_FAR];
+		sys(SYS_munmap, p, sizeof *q);
+	}
+	return x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT ? x : 0;
+}
+
+/* Whom it made went on before a signal that came at its end: a thread, which is made with signals blocked, and in a serial run anybody. */
 static int lets_first(u32 call)
 {
-	return shim_re_flags[call] & RE_FREES || (shim_ctl.serial && shim_re_flags[call] & RE_MAKES && call != CALL_syscall);
+	if (shim_re_flags[call] & RE_FREES || call == CALL_pthread_create || call == CALL_thrd_create)
+		return 1;
+	return shim_ctl.serial && shim_re_flags[call] & RE_MAKES && call != CALL_syscall;
 }
 
 /* The call comes before the signals that came inside of it: nothing left it. */
-static int frees(struct expects *q, u32 call)
+static int frees(struct thr *t, u32 call)
 {
-	const struct expect *x = lets_first(call) ? ahead(q, call, 0) : 0;
+	const struct expect *x = lets_first(call) ? outer(t, call) : 0;
 	return x && x->kind == EXPECT_EVENT && x->ret != ECANCELED;
-}
-
-void shim_re_inside(struct thr *t, u32 call)
-{
-	const struct expect *x;
-	while (t->re && (x = shim_expect(&t->re->ex))->kind == EXPECT_SIGNAL && x->call == call)
-		shim_re_deliver(t);
 }
 
 void shim_re_pass(struct thr *t)
@@ -594,6 +645,7 @@ int shim_re_begin(struct ev *e)
 			if (!(re = t->re))
 				return 0;
 		}
+		re->th->call = e->call; /* again, where calls of handlers are over */
 		if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE) && shim_re_hold(t, 0)))
 			return shim_re_off(t), 0;
 		x = shim_expect(&re->ex);
@@ -602,12 +654,12 @@ int shim_re_begin(struct ev *e)
 		if (likely(x->kind == EXPECT_EVENT && x->call == e->call))
 			break; /* taken or not: by one that was left, or by one outside of this one, which finds its own when it is done */
 		if (x->kind == EXPECT_SIGNAL) {
-			if (x->call != e->call || !(shim_re_flags[e->call] & RE_MASKED || frees(&re->ex, e->call) || shim_re_is_fault(x))) {
+			if (x->call != e->call || !(shim_re_flags[e->call] & RE_MASKED || frees(t, e->call) || shim_re_is_fault(x))) {
 				shim_re_deliver(t);
 				re = t->re; /* a child that the handler forked has its own */
 				continue;
 			}
-			re->x = e->x = ahead(&re->ex, e->call, 0); /* none, when it was left: by a jump, or for good */
+			re->x = e->x = outer(t, e->call); /* none, when it was left: by a jump, or for good */
 			if (e->x)
 				e->x->taken = 1;
 			return 1;
@@ -862,7 +914,7 @@ int shim_re_commit(struct ev *e)
 		x = shim_expect(&re->ex);
 		if (x->kind == EXPECT_SIGNAL && x->call == e->call && lets_first(e->call)) {
 			call_next(e);
-			shim_re_inside(t, e->call);
+			shim_re_signals(t, e->call);
 			if (!(re = t->re))
 				return 0;
 			x = shim_expect(&re->ex);

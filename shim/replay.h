@@ -24,6 +24,7 @@
 #include <signal.h>
 
 #define RE_LOOKED 1024
+#define RE_FAR 4
 
 /* On the way to where a signal came (step.c). */
 struct step {
@@ -52,8 +53,10 @@ struct re {
 	u32 alone; /* alone: turns that others should give before the end of its process do not come, and it waits for none */
 	u32 handlers, busy; /* signals of the trace whose handlers have not returned. busy: a handler may have interrupted us */
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
+	u32 delivers, pad2; /* the depth of the handler that is delivered */
 	u8 path[256];
 	struct step step;
+	struct expect far[RE_FAR]; /* of calls under way, by how many handlers they run in: their events, where those are far ahead */
 	u32 looked[RE_LOOKED]; /* by descriptor: how much had been taken from a channel when it was last seen ready (channel.c) */
 	struct expects ex;
 };
@@ -102,9 +105,9 @@ HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replace
 /* Signals (stand_signal.c). */
 HIDDEN int shim_syscall_tells(long n);
 HIDDEN u64 shim_syscall_gives(long n, const long *a, i64 r, void **where);
-HIDDEN void shim_re_inside(struct thr *t, u32 call); /* signals that came inside of it come now */
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */
+HIDDEN void shim_re_starts(struct thr *t); /* those that came as the thread began */
 HIDDEN void shim_re_queue(struct thr *t); /* it is pending: the thread has it blocked */
 HIDDEN void shim_re_nudge(struct thr *t); /* a signal is next, for which the thread may wait by computing */
 HIDDEN int shim_re_signal(struct thr *t, int sig, siginfo_t *si); /* a handler begins: 0: the trace has no such signal here */

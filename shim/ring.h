@@ -82,7 +82,7 @@ struct thr {
 	} under[UNDER_MAX];
 	u64 stack_gen; /* genx when nstacks was counted */
 	u64 holder_at; /* ticks: until then no other thread is asked for its stack */
-	u32 cpu_timer, pad3; /* id + 1 of the timer of stack_cpu.c */
+	u32 cpu_timer, muted; /* id + 1 of the timer of stack_cpu.c; muted: handlers that were not recorded and are still to be told of */
 	u32 nstacks, stack_asked; /* defined; bits of the next stack */
 	u32 unloads; /* shim_unloads when the chunk began, or before */
 	u8 path[256];

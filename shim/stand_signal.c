@@ -6,6 +6,7 @@
  */
 #include "family.h"
 #include "feed.h"
+#include "modules.h"
 #include "step.h"
 #include "steps_proc.h"
 #include "steps_time.h"
@@ -93,6 +94,13 @@ static int unwinds(struct expects *ex, u32 i)
 	return 0;
 }
 
+/* Whether it came as the thread was about to end: in our code, or the C library's, and not on its way out of the call before. */
+static int at_end(const struct re *re, const struct expect *x)
+{
+	u64 pc = (x->pc & ((1ull << 48) - 1)) + re->step.moved;
+	return re->step.returns && x->pc && !(x->registers[0] | x->registers[1] | x->registers[2]) && pc != re->step.site;
+}
+
 void shim_re_look(struct thr *t)
 {
 	struct re *re = t->re;
@@ -105,10 +113,14 @@ void shim_re_look(struct thr *t)
 			spent = 1;
 		else if (x && x->kind == EXPECT_SIGNAL && !x->call && !is_fault(x->f1, (i64)x->f2))
 			spent = 2;
-		if (spent == 2 && t->begun && last(&re->ex, i)) {
+		if (spent == 2 && t->begun && last(&re->ex, i) && !at_end(re, x)) {
 			skip(&re->ex);
 			shim_re_deliver(t);
-			return;
+			if (!(re = t->re) || shim_re_detached())
+				return;
+			i = ~0u; /* once more */
+			spent = 0;
+			continue;
 		}
 		if (spent == 2 && !re->timer && !shim_step_begin(t, x, i))
 			timed(re, (u32)x->f1);
@@ -117,6 +129,22 @@ void shim_re_look(struct thr *t)
 	__atomic_store_n(&re->th->spent, spent, __ATOMIC_RELEASE);
 	if (spent == 1 || unwinds(&re->ex, i))
 		shim_re_may_cancel(t);
+}
+
+/* A signal that came in our code below the C library's, before a thread or a handler had come to the program's: those that were
+ * pending as they began do. */
+static int at_start(const struct expect *x)
+{
+	return x->kind == EXPECT_SIGNAL && !x->call && x->pc && !(x->registers[0] | x->registers[1] | x->registers[2]) && !shim_re_is_fault(x) &&
+	       shim_module_at(x->pc & ((1ull << 48) - 1)) == shim_module_at((u64)REAL(sigaction));
+}
+
+void shim_re_starts(struct thr *t)
+{
+	while (t->re && !shim_re_detached() && at_start(shim_expect(&t->re->ex)))
+		shim_re_deliver(t);
+	if (t->re)
+		shim_re_look(t);
 }
 
 static void info(siginfo_t *si, const struct expect *x)
@@ -154,18 +182,20 @@ void shim_re_deliver(struct thr *t)
 {
 	struct re *re = t->re;
 	const struct expect *x = shim_expect(&re->ex);
-	u32 sig = (u32)x->f1, head = re->ex.head;
+	u32 sig = (u32)x->f1, head = re->ex.head, outside = re->delivers;
 	u64 bit = sig && sig < 65 ? BIT(sig) : 0, was = 0;
 	if (!bit || is_fault(sig, (i64)x->f2)) {
 		shim_re_differs(t, x, PROPHET_DiffersSignal, 0, sig, 0, "");
 		return;
 	}
 	shim_re_queue(t);
+	re->delivers = t->depth + 1;
 	sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, &was, 8);
 	if (was & bit)
 		sys(SYS_rt_sigprocmask, SIG_BLOCK, &bit, 0, 8);
 	if (t->re != re)
 		return; /* a child that the handler forked */
+	re->delivers = outside;
 	re->busy = 1;
 	re->injected = 0;
 	if (re->ex.head == head)
@@ -174,13 +204,18 @@ void shim_re_deliver(struct thr *t)
 
 void shim_re_signals(struct thr *t, u32 call)
 {
+	const struct expect *x;
+	u32 inside = 0;
 	for (;;) {
-		struct expect *x;
 		skip(&t->re->ex);
 		x = shim_expect(&t->re->ex);
-		if (x->kind != EXPECT_SIGNAL || x->call != call || shim_re_detached())
+		/* One that came as the handler of such a one was about to return came inside, too: the call's own event is still to come. */
+		if (x->kind != EXPECT_SIGNAL || (x->call != call && (x->call || !inside)) || shim_re_detached())
 			return;
+		inside = 1;
 		shim_re_deliver(t);
+		if (!t->re)
+			return;
 	}
 }
 
@@ -227,7 +262,8 @@ void shim_re_sigret(struct thr *t, int sig)
 	if (x->kind == EXPECT_SIGRET && x->f1 == (u64)sig) {
 		t->re->handlers -= t->re->handlers > 0;
 		shim_expect_drop(&t->re->ex);
-		if (shim_expect(&t->re->ex)->kind != EXPECT_EVENT)
+		/* Who delivered it looks itself what comes next: a storm's handlers would lie on one another. */
+		if (t->re->delivers != t->depth && shim_expect(&t->re->ex)->kind != EXPECT_EVENT)
 			shim_re_look(t);
 	} else if (x->kind != EXPECT_END) {
 		shim_re_differs(t, x, PROPHET_DiffersCall, 0, 0, 0, "");

@@ -266,7 +266,7 @@ static int waits(struct expect *x, u32 call, pthread_mutex_t *m)
 	if (!x->seq)
 		return (int)x->ret;
 	lets_go(x, m);
-	shim_re_inside(shim_self.thr, call);
+	shim_re_signals(shim_self.thr, call);
 	locks_again(x, m);
 	return unlikely(shim_re_detached()) ? 0 : (int)x->ret;
 }

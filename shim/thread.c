@@ -96,7 +96,7 @@ static void fresh(struct thr *t, u32 parent, u32 nth, u32 how)
 	t->nth = nth;
 	t->how = how;
 	t->nobj = t->ndata = 0;
-	t->gate = t->writing = t->mute = t->side_len = t->side_depth = 0;
+	t->gate = t->writing = t->mute = t->muted = t->side_len = t->side_depth = 0;
 	t->depth = t->vfork = t->lost = t->begun = t->tid = 0;
 	t->nthread = t->nfork = 0;
 	t->chaos.state = 0;
@@ -347,7 +347,7 @@ void shim_thread_begin(struct thr *t)
 void shim_thread_starts(struct thr *t)
 {
 	if (unlikely(t->re != 0))
-		shim_re_look(t); /* a signal that it has from the start */
+		shim_re_starts(t);
 	if (shim_ctl.chaos)
 		shim_chaos(t);
 	if (shim_ctl.serial)

@@ -90,6 +90,12 @@ func TestSerialShared(t *testing.T) {
 	replayed(t, 5, "closed.c") // and what a descriptor was is known when it is gone
 }
 
+// Signals come in storms: as threads begin and end, in calls, and in handlers, whose records are never lost.
+func TestSerialVolleys(t *testing.T) {
+	t.Parallel()
+	replayed(t, 1, "volleys.c")
+}
+
 // What instructions read is recorded where it can be.
 func TestSerialStamps(t *testing.T) {
 	t.Parallel()
