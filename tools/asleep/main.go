@@ -13,9 +13,11 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -197,8 +199,23 @@ func finish(in, mapFile, out string) error {
 	m.put(uint64(at+len(magic)+8), uint64(len(late)/relaSize))
 	m.put(uint64(at+len(magic)+16), entry)
 	// Programs that are being recorded may have the one before mapped: it must stay as it is.
-	if err := os.WriteFile(out+".new", m.b, 0o755); err != nil {
+	if err := write(out+".new", m.b); err != nil {
 		return err
 	}
 	return os.Rename(out+".new", out)
+}
+
+// write writes a file in small pieces, as the kernel maps that much at once in any case: in one piece the kernel would cache it in pieces of up to 2 MiB, and map all of such a piece into
+// each program that touches a page of it.
+func write(name string, b []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	for piece := range slices.Chunk(b, 64<<10) {
+		if _, err = f.Write(piece); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, f.Close())
 }
