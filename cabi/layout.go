@@ -339,6 +339,7 @@ type ReplayThread struct {
 	Next    uint32 // that the same one starts
 	Starts  uint32 // the first that it starts; written by the thread: the first that it may have to do with
 	Started uint32 // 1: it was; 2: and is over, as the one that started it knows
+	Wakes   uint64 // written by the thread: it sleeps, and that is when it woke, in ticks of the recording; 0: it does not
 }
 
 // States of a thread of a re-execution.
@@ -385,6 +386,7 @@ const (
 // ReplayChunk is where a chunk's payload lies.
 type ReplayChunk struct {
 	Off  uint64
+	Base uint64 // ticks at which its records begin
 	Len  uint32
 	File uint32
 }

@@ -653,8 +653,9 @@ struct replaythread {
 	uint32_t next;
 	uint32_t starts;
 	uint32_t started;
+	uint64_t wakes;
 };
-_Static_assert(sizeof(struct replaythread) == 168, "replaythread");
+_Static_assert(sizeof(struct replaythread) == 176, "replaythread");
 _Static_assert(offsetof(struct replaythread, uid) == 0, "replaythread.UID");
 _Static_assert(offsetof(struct replaythread, proc) == 4, "replaythread.Proc");
 _Static_assert(offsetof(struct replaythread, parent) == 8, "replaythread.Parent");
@@ -688,16 +689,19 @@ _Static_assert(offsetof(struct replaythread, after) == 152, "replaythread.After"
 _Static_assert(offsetof(struct replaythread, next) == 156, "replaythread.Next");
 _Static_assert(offsetof(struct replaythread, starts) == 160, "replaythread.Starts");
 _Static_assert(offsetof(struct replaythread, started) == 164, "replaythread.Started");
+_Static_assert(offsetof(struct replaythread, wakes) == 168, "replaythread.Wakes");
 
 struct replaychunk {
 	uint64_t off;
+	uint64_t base;
 	uint32_t len;
 	uint32_t file;
 };
-_Static_assert(sizeof(struct replaychunk) == 16, "replaychunk");
+_Static_assert(sizeof(struct replaychunk) == 24, "replaychunk");
 _Static_assert(offsetof(struct replaychunk, off) == 0, "replaychunk.Off");
-_Static_assert(offsetof(struct replaychunk, len) == 8, "replaychunk.Len");
-_Static_assert(offsetof(struct replaychunk, file) == 12, "replaychunk.File");
+_Static_assert(offsetof(struct replaychunk, base) == 8, "replaychunk.Base");
+_Static_assert(offsetof(struct replaychunk, len) == 16, "replaychunk.Len");
+_Static_assert(offsetof(struct replaychunk, file) == 20, "replaychunk.File");
 
 struct replayproc {
 	uint32_t number;

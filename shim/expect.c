@@ -134,6 +134,7 @@ static int next_chunk(struct expects *x)
 		if (c->len) {
 			x->p = p;
 			x->end = p + c->len;
+			x->now = c->base;
 			forget(x);
 			return 1;
 		}
@@ -142,6 +143,7 @@ static int next_chunk(struct expects *x)
 }
 
 #define V() shim_get_v(&x->p, x->end)
+#define T() (x->now += V())
 #define Z() shim_get_z(&x->p, x->end)
 
 static const u8 *bytes(struct expects *x, u64 n)
@@ -202,14 +204,16 @@ static void event(struct expects *x, struct expect_key *k)
 {
 	struct expect *e = make(x, EXPECT_EVENT);
 	u64 t = V(), seq = k->seq + (k->seq != 0);
+	x->now += t >> 1;
 	e->tail_len = e->input_len = e->input2_len = 0;
+	e->took = 0;
 	e->data = 0;
 	e->data_len = 0;
 	e->hashed = 0;
 	if (t & PROPHET_EvMore) {
 		u32 m = x->p < x->end ? *x->p++ : 0;
 		if (m & PROPHET_MaskDuration)
-			V();
+			x->now += e->took = V();
 		if (m & PROPHET_MaskRet)
 			k->ret += Z();
 		if (m & PROPHET_MaskF1)
@@ -238,6 +242,7 @@ static void event(struct expects *x, struct expect_key *k)
 	e->f2 = k->f2;
 	e->f3 = k->f3;
 	e->seq = seq;
+	e->over = x->now;
 	if (unlikely(x->serial)) {
 		e->token = x->said ? x->token_next : (x->token + 1) << 3;
 		if (e->token)
@@ -322,23 +327,27 @@ static void control(struct expects *x, u64 tag)
 		named(x);
 		return;
 	case PROPHET_TagCPU:
+		T(), V();
+		return;
 	case PROPHET_TagStack:
 		V(), V();
 		return;
 	case PROPHET_TagSample:
-		V(), V(), V();
+		T(), V(), V();
 		return;
 	case PROPHET_TagFrames:
 		V();
 		skip(x);
 		return;
 	case PROPHET_TagTime:
+		x->now = V();
+		return;
 	case PROPHET_TagRSS:
 		V();
 		return;
 	case PROPHET_TagSignal:
 		e = make(x, EXPECT_SIGNAL);
-		V();
+		T();
 		e->f1 = V();
 		e->call = (u32)V();
 		e->f2 = (u64)Z();
@@ -371,7 +380,7 @@ static void control(struct expects *x, u64 tag)
 		return;
 	case PROPHET_TagSigRet:
 		e = make(x, EXPECT_SIGRET);
-		V();
+		T();
 		e->f1 = V();
 		forget(x);
 		break;
@@ -389,7 +398,7 @@ static void control(struct expects *x, u64 tag)
 		return;
 	case PROPHET_TagMark:
 		e = make(x, EXPECT_MARK);
-		V();
+		T();
 		e->f1 = V();
 		n = V();
 		e->tail = bytes(x, n);
@@ -397,7 +406,7 @@ static void control(struct expects *x, u64 tag)
 		break;
 	case PROPHET_TagLeft:
 		e = make(x, EXPECT_LEFT);
-		V();
+		T();
 		e->call = (u32)V();
 		V();
 		break;
@@ -405,11 +414,12 @@ static void control(struct expects *x, u64 tag)
 		V(), V();
 		return;
 	case PROPHET_TagLevel:
-		V(), V();
+		x->now = V();
+		V();
 		return;
 	case PROPHET_TagExit:
 		e = make(x, EXPECT_EXIT);
-		V();
+		T();
 		e->f1 = V();
 		e->ret = Z();
 		V(), V(), V(), V(), V();
@@ -424,7 +434,7 @@ static void control(struct expects *x, u64 tag)
 		return;
 	case PROPHET_TagFork:
 		e = make(x, EXPECT_FORK);
-		V();
+		T();
 		e->f1 = V();
 		e->f2 = V();
 		e->f3 = V();

@@ -38,6 +38,7 @@ struct expect {
 	u8 informed; /* info counts */
 	u8 pad[4];
 	u64 named; /* objects that the thread has named when it is written */
+	u64 over, took; /* ticks of the recording: when the event was over, and how long it took, where that is told */
 	u64 info[4], registers[3];
 };
 
@@ -55,6 +56,7 @@ struct expects {
 	u32 chunk, chunk_end;
 	u32 datum, data; /* first of the thread's data chunks, and how many */
 	u64 pc, named;
+	u64 now; /* time cursor: ticks of the recording */
 	u32 uid, nfds;
 	struct {
 		u64 number, fd;

@@ -36,7 +36,7 @@ static inline void feed_timeval(int good, struct timeval *tv, u64 us)
 	}
 }
 
-/* A sleep takes its time only where that is asked for. */
+/* A sleep takes its time only where that is asked for (stand_sleep.c). */
 HIDDEN void shim_re_sleep(const struct expect *x, u64 ns);
 
 HIDDEN void shim_feed_siginfo(const struct expect *x, siginfo_t *si);

@@ -12,14 +12,6 @@
 
 extern const struct standin __start_standins[] HIDDEN, __stop_standins[] HIDDEN, __start_printed[] HIDDEN, __stop_printed[] HIDDEN;
 
-void shim_re_sleep(const struct expect *x, u64 ns)
-{
-	if (x->ret == 0 && shim_index->flags & PROPHET_ReplayRealtime) {
-		struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-		sys(SYS_nanosleep, &ts, 0);
-	}
-}
-
 static void *true_table[CALLS_MAX];
 
 /* Takes the real function's place in the table for a moment only while there is one thread: the resolver writes there. */
@@ -907,7 +899,8 @@ int shim_re_commit(struct ev *e)
 	struct thr *t = e->t;
 	struct re *re = t->re;
 	struct expect *x = e->x;
-	u64 token, lay;
+	u64 token, lay, took, over, object;
+	i64 ret;
 	if (unlikely(__atomic_load_n(&shim_index->diverged, __ATOMIC_RELAXED)))
 		shim_re_stop(t, PROPHET_TurnStopped);
 	if (unlikely(x != shim_expect(&re->ex) || x->kind == EXPECT_END)) {
@@ -939,6 +932,7 @@ int shim_re_commit(struct ev *e)
 		return 0;
 	token = x->token;
 	lay = x->pc & ((1ull << 48) - 1);
+	took = x->took, over = x->over, object = x->obj, ret = x->ret;
 	call_next(e);
 	/* The place is taken, and called; the event itself may have to wait. */
 	if (unlikely(__atomic_load_n(&shim_index->hold, __ATOMIC_ACQUIRE)))
@@ -957,6 +951,8 @@ int shim_re_commit(struct ev *e)
 	}
 	if (unlikely(token))
 		shim_token_take(t, token);
+	if (unlikely(took))
+		shim_re_passed(t, e->call, object, ret, over, took);
 	x = shim_expect(&re->ex);
 	if (unlikely(x->kind != EXPECT_EVENT)) {
 		re->step.site = (u64)e->pc;

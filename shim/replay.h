@@ -54,6 +54,7 @@ struct re {
 	u32 handlers, busy; /* signals of the trace whose handlers have not returned. busy: a handler may have interrupted us */
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
 	u32 delivers, pad2; /* the depth of the handler that is delivered */
+	u64 waited, strange; /* ns: longer than in the recording; for threads that have not begun (stand_sleep.c) */
 	u8 path[256];
 	struct step step;
 	struct expect far[RE_FAR]; /* of calls under way, by how many handlers they run in: their events, where those are far ahead */
@@ -105,6 +106,9 @@ HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replace
 /* Signals (stand_signal.c). */
 HIDDEN int shim_syscall_tells(long n);
 HIDDEN u64 shim_syscall_gives(long n, const long *a, i64 r, void **where);
+/* Time (stand_sleep.c). A call is over, and the thread may have to wait for what others did meanwhile. */
+HIDDEN void shim_re_came(struct thr *t); /* a thread begins: not before it did */
+HIDDEN void shim_re_passed(struct thr *t, u32 call, u64 object, i64 ret, u64 over, u64 took);
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */
 HIDDEN void shim_re_starts(struct thr *t); /* those that came as the thread began */
@@ -239,16 +243,20 @@ static inline __attribute__((always_inline)) int shim_re_quick(struct re *re, u3
 	/* The time in one byte, or in two; no more follows. */
 	if (unlikely(!(w & 1) || key >= x->nkeys || k->call != call || k->obj != obj || k->ret || (place && k->seq + (k->seq != 0) != place)))
 		return 0;
-	if (likely((w >> 8 & 3) == 1))
+	if (likely((w >> 8 & 3) == 1)) {
 		x->p = p + 2;
-	else if ((w >> 8 & 7) == 2)
+		w = w >> 10 & 0x3f;
+	} else if ((w >> 8 & 7) == 2) {
 		x->p = p + 3;
-	else
+		w = w >> 11 & 0x1fff;
+	} else {
 		return 0;
+	}
 	/* A signal that came behind it is looked for at its end. */
 	if (unlikely(x->p == x->end || *x->p == (PROPHET_TagTime << 1 | 1) || *x->p == (PROPHET_TagSignal << 1 | 1) ||
 		     __atomic_load_n(&shim_index->hold, __ATOMIC_RELAXED)))
 		return x->p = p, 0;
+	x->now += w;
 	if (place)
 		k->seq = place;
 	x->open = 0;

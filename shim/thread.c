@@ -346,8 +346,10 @@ void shim_thread_begin(struct thr *t)
 
 void shim_thread_starts(struct thr *t)
 {
-	if (unlikely(t->re != 0))
+	if (unlikely(t->re != 0)) {
+		shim_re_came(t);
 		shim_re_starts(t);
+	}
 	if (shim_ctl.chaos)
 		shim_chaos(t);
 	if (shim_ctl.serial)

@@ -120,3 +120,9 @@ func TestReplayCrowd(t *testing.T) {
 		compare(t, "standard output", rec.Stdout, cmd.Reexecuted(t, rec).Stdout)
 	}
 }
+
+// Sleeps take no time, but what others did meanwhile is done.
+func TestReexecuteSlept(t *testing.T) {
+	t.Parallel()
+	rerun(t, 5, "rm -f there; exec "+compile(t, filepath.Join(top, "tests", "replay", "slept.c")), nil)
+}

@@ -502,7 +502,7 @@ func TestTruthNamesSpinning(t *testing.T) {
 	}
 }
 
-// Who came first to a name is not recorded, as sleeps are over at once: the report says so, and not that an input changed.
+// Who came first to a name is not recorded: where another does, the report says so, and not that an input changed.
 func TestTruthNamesNames(t *testing.T) {
 	bin := compile(t, filepath.Join(top, "tests", "replay", "named.c"))
 	for _, options := range []string{"", "serial"} {

@@ -47,10 +47,10 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 			if p.File < 0 {
 				return nil, fmt.Errorf("thread %s has records that are in no stream file; run `prophet recover` first", th.Name)
 			}
-			chunks = append(chunks, cabi.ReplayChunk{Off: p.Off, Len: p.Len, File: uint32(p.File)})
+			chunks = append(chunks, cabi.ReplayChunk{Off: p.Off, Base: p.Base, Len: p.Len, File: uint32(p.File)})
 		}
 		for _, p := range inputs {
-			data = append(data, cabi.ReplayChunk{Off: p.Off, Len: p.Len, File: uint32(p.File)})
+			data = append(data, cabi.ReplayChunk{Off: p.Off, Base: p.Base, Len: p.Len, File: uint32(p.File)})
 		}
 	}
 	dead, err := deaths(t)

@@ -7,15 +7,16 @@ import (
 	"prophet/cabi"
 )
 
-// Place is where the payload of a chunk lies: in which stream file, and at which offset.
+// Place is where the payload of a chunk lies: in which stream file, and at which offset. Base is the stamp at which it begins.
 type Place struct {
 	File int
 	Off  uint64
+	Base uint64
 	Len  uint32
 }
 
 func placeOf(r *chunkRef) Place {
-	return Place{int(r.file), uint64(r.off) + cabi.ChunkHeader, r.len}
+	return Place{int(r.file), uint64(r.off) + cabi.ChunkHeader, r.base, r.len}
 }
 
 // Places are the thread's chunks of events and, by their number, its chunks of data, for a reader that maps the stream

@@ -205,8 +205,8 @@ func finish(in, mapFile, out string) error {
 	return os.Rename(out+".new", out)
 }
 
-// write writes a file in small pieces, as the kernel maps that much at once in any case: in one piece the kernel would cache it in pieces of up to 2 MiB, and map all of such a piece into
-// each program that touches a page of it.
+// write writes a file in pieces of what the kernel maps at once in any case: it caches a file as it was written, in pieces of up to
+// 2 MiB, and maps all of one into each program that touches a page of it.
 func write(name string, b []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
 	if err != nil {
