@@ -12,6 +12,7 @@
 #define LEAST_NS 50000 /* what is shorter is no wait for others */
 #define MORE_NS 5000000
 #define PATIENCE_NS 100000000 /* in all, of a thread; and as long for threads that have not begun, or that nobody knows of */
+#define CROWD 64 /* threads */
 #define NAP_NS 30000
 #define NAP_NS_MAX 1000000
 #define NS_OF(ticks) ((ticks) / (shim_gap / 40) * 1000) /* shim_gap is 40 µs of ticks */
@@ -50,14 +51,18 @@ enum { NOBODY, SOMEBODY, PERHAPS /* there is a thread that has not begun */ };
 static int others_run(const struct thr *t, u64 wakes, u64 *sum)
 {
 	const struct replaythread *th = shim_index_threads();
-	u32 i, here = 0;
+	u32 i, here = 0, looked = 0;
 	*sum = 0;
 	for (i = 1; i < shim_index->threads; i++) {
 		u32 state = th[i].uid ? __atomic_load_n(&th[i].state, __ATOMIC_ACQUIRE) : PROPHET_TurnNone;
 		*sum += th[i].event + state;
 		here += th[i].proc == t->proc && state != PROPHET_TurnNone && state != PROPHET_TurnOver;
-		if (th[i].uid && i != t->uid && may_run(&th[i], wakes, t->uid))
+		if (state == PROPHET_TurnNone || state == PROPHET_TurnOver || i == t->uid)
+			continue;
+		if (may_run(&th[i], wakes, t->uid))
 			return SOMEBODY;
+		if (++looked > CROWD)
+			return NOBODY;
 	}
 	return here < tasks() ? PERHAPS : NOBODY;
 }
@@ -95,9 +100,10 @@ static void asleep(struct thr *t, u64 wakes, u64 ns, u64 more)
 	__atomic_store_n(&th->wakes, 0, __ATOMIC_RELEASE);
 }
 
+/* Among very many nobody can look at all the others all the time. */
 static int paced(void)
 {
-	return !shim_ctl.serial && !shim_index->token && !(shim_index->flags & (PROPHET_ReplayLearn | PROPHET_ReplayRealtime));
+	return !shim_ctl.serial && !shim_index->token && !(shim_index->flags & (PROPHET_ReplayLearn | PROPHET_ReplayRealtime)) && tasks() <= CROWD;
 }
 
 void shim_re_sleep(const struct expect *x, u64 ns)
