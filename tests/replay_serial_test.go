@@ -119,12 +119,15 @@ func TestSerialOpenMPI(t *testing.T) {
 			t.Fatal(err)
 		}
 		argv := []string{"mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "orte_tmpdir_base", run, "--mca", "btl", "self," + over, "-np", "4", bin}
-		why := differsSerially(t, 3, run, filepath.Dir(built(t, "prophet")), nil, argv)
-		// Over TCP one recording in some twenty has what is sent of memory that was never set come out otherwise, in every other
-		// re-execution, as the README says; nothing else may differ, and not in two recordings in a row.
-		if over == "tcp" && strings.Contains(why, "writev: other data of") && strings.Contains(why, "mca_btl_tcp.so") {
-			t.Logf("recorded once more: %s", why)
+		why := ""
+		// What is sent of memory that was never set (of TCP's headers, and of what ranks tell one another when they begin) comes out
+		// otherwise in one recording in some ten, as the README says; nothing else may differ, and not in three recordings in a row.
+		for range 3 {
 			why = differsSerially(t, 3, run, filepath.Dir(built(t, "prophet")), nil, argv)
+			if !strings.Contains(why, "writev: other data of") || !strings.Contains(why, "mca_btl_tcp.so") && !strings.Contains(why, "libpmix.so") {
+				break
+			}
+			t.Logf("recorded once more: %s", why)
 		}
 		if why != "" {
 			t.Fatalf("%s: %s", over, why)
