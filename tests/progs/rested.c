@@ -49,9 +49,12 @@ int main(int argc, char **argv)
 	struct timespec ts = {0, 10000000};
 	char c;
 	computes = argc > 2;
-	gap = ticks();
-	nanosleep(&ts, 0);
-	gap = (ticks() - gap) * 20; // 200 ms: shorter ones are the machine's doing
+	for (i = 0, gap = ~0ull; i < 10; i++) { // the fastest: one that the machine held up would make the gap longer than the rests
+		unsigned long long begin = ticks(), took;
+		nanosleep(&ts, 0);
+		took = (ticks() - begin) * 20; // 200 ms: shorter ones are the machine's doing
+		gap = took < gap ? took : gap;
+	}
 	for (i = 0; i < threads; i++)
 		pthread_create(&t[i], 0, run, (void *)(long)i);
 	while (ready < threads)
