@@ -74,6 +74,18 @@ struct expects {
 HIDDEN void shim_expect_begin(struct expects *x, const struct replaythread *t);
 HIDDEN struct expect *shim_expect_at(struct expects *x, u32 ahead); /* the one that many after the oldest; NULL: further than is looked */
 
+/* The place in the program that it tells, without the generation of its module. */
+static inline u64 shim_expect_pc(const struct expect *x)
+{
+	return x->pc & ((1ull << 48) - 1);
+}
+
+/* Whether a signal's place is told with registers: it came in the program, not on the way out of a call or of our code. */
+static inline int shim_expect_told(const struct expect *x)
+{
+	return (x->registers[0] | x->registers[1] | x->registers[2]) != 0;
+}
+
 /* The oldest, whatever it is. */
 static inline struct expect *shim_expect(struct expects *x)
 {

@@ -471,7 +471,7 @@ static struct expect *ahead(struct expects *q, u32 call, u64 pc)
 			return first;
 		if ((x->kind != EXPECT_EVENT && x->kind != EXPECT_LEFT) || x->call != call || x->taken)
 			continue;
-		if (!pc || x->kind == EXPECT_LEFT || (x->pc & ((1ull << 48) - 1)) == pc)
+		if (!pc || x->kind == EXPECT_LEFT || shim_expect_pc(x) == pc)
 			return !pc || x->kind == EXPECT_EVENT || !first ? x : first;
 		first = first ? first : x;
 	}
@@ -589,7 +589,7 @@ static NOINLINE int call_differs(struct ev *e, const struct expect *x, u32 what,
 static int elsewhere(const struct ev *e, const struct expect *x)
 {
 	static u64 away[MODULES_MAX];
-	u64 by = (u64)e->pc - (x->pc & ((1ull << 48) - 1)), none = 0; /* without the generation of its module */
+	u64 by = (u64)e->pc - shim_expect_pc(x), none = 0;
 	u32 m;
 	if (likely(!(shim_index->flags & PROPHET_ReplayLearn)) || (m = shim_module_at((u64)e->pc)) == ~0u)
 		return 0;
@@ -931,7 +931,7 @@ int shim_re_commit(struct ev *e)
 	if (unlikely(compare(e, x)))
 		return 0;
 	token = x->token;
-	lay = x->pc & ((1ull << 48) - 1);
+	lay = shim_expect_pc(x);
 	took = x->took, over = x->over, object = x->obj, ret = x->ret;
 	call_next(e);
 	/* The place is taken, and called; the event itself may have to wait. */

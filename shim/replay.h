@@ -106,12 +106,9 @@ HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replace
 /* Signals (stand_signal.c). */
 HIDDEN int shim_syscall_tells(long n);
 HIDDEN u64 shim_syscall_gives(long n, const long *a, i64 r, void **where);
-/* Time (stand_sleep.c). A call is over, and the thread may have to wait for what others did meanwhile. */
-HIDDEN void shim_re_came(struct thr *t); /* a thread begins: not before it did */
-HIDDEN void shim_re_passed(struct thr *t, u32 call, u64 object, i64 ret, u64 over, u64 took);
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */
-HIDDEN void shim_re_starts(struct thr *t); /* those that came as the thread began */
+HIDDEN void shim_re_starts(struct thr *t); /* those that came as the thread, or a handler, began */
 HIDDEN void shim_re_queue(struct thr *t); /* it is pending: the thread has it blocked */
 HIDDEN void shim_re_nudge(struct thr *t); /* a signal is next, for which the thread may wait by computing */
 HIDDEN int shim_re_signal(struct thr *t, int sig, siginfo_t *si); /* a handler begins: 0: the trace has no such signal here */
@@ -152,6 +149,11 @@ HIDDEN int shim_re_mine(const struct thr *t); /* whether an object that has no n
 HIDDEN void shim_re_nap(struct thr *t, u64 object, u64 turn, u64 away, const struct timespec *ts); /* a moment, and says at what */
 HIDDEN void shim_re_yield(struct thr *t, u64 object); /* between two looks at what another thread will do to it */
 HIDDEN int shim_re_path(const struct expect *x, char *buf, u64 n); /* the path that is all of the tail, when it has n bytes */
+
+/* Time (stand_sleep.c). */
+HIDDEN void shim_re_came(struct thr *t); /* a thread begins: not before it did */
+HIDDEN void shim_re_passed(struct thr *t, u32 call, u64 object, i64 ret, u64 over,
+			   u64 took); /* a call is over; what others did meanwhile may be to be waited for */
 
 /* The expected event of the call that this stand-in is for; NULL: call the real function. */
 static inline struct expect *shim_re_of(u32 call)

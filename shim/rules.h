@@ -9,7 +9,7 @@
  *     in wrap.h, and printed for each plain row of the table; hand-written wrappers use the same two calls.
  *  5. One writer a ring. A record becomes part of the stream by one instruction (shim_commit_at on Slot.Pos); until
  *     then it is bytes that nobody reads. A handler must not write where an interrupted writer is still writing: when
- *     it finds one (its pc lies in our text, or thr.writing is set) it records aside (shim_aside), and the writer's
+ *     it finds one (thr.writing is set, or its pc lies in our text, where fast paths do not set that) it records aside (shim_aside), and the writer's
  *     commit, which then fails, puts that in first and starts over. A handler that jumps away leaves nothing behind.
  *  6. What a writer predicts (keys, last path) is tagged with thr.genx, which changes when a handler begins and
  *     ends and at every flush; a stale store can so only make a prediction miss.

@@ -97,8 +97,7 @@ static int unwinds(struct expects *ex, u32 i)
 /* Whether it came as the thread was about to end: in our code, or the C library's, and not on its way out of the call before. */
 static int at_end(const struct re *re, const struct expect *x)
 {
-	u64 pc = (x->pc & ((1ull << 48) - 1)) + re->step.moved;
-	return re->step.returns && x->pc && !(x->registers[0] | x->registers[1] | x->registers[2]) && pc != re->step.site;
+	return re->step.returns && x->pc && !shim_expect_told(x) && shim_expect_pc(x) + re->step.moved != re->step.site;
 }
 
 void shim_re_look(struct thr *t)
@@ -135,8 +134,8 @@ void shim_re_look(struct thr *t)
  * pending as they began do. */
 static int at_start(const struct expect *x)
 {
-	return x->kind == EXPECT_SIGNAL && !x->call && x->pc && !(x->registers[0] | x->registers[1] | x->registers[2]) && !shim_re_is_fault(x) &&
-	       shim_module_at(x->pc & ((1ull << 48) - 1)) == shim_module_at((u64)REAL(sigaction));
+	return x->kind == EXPECT_SIGNAL && !x->call && x->pc && !shim_expect_told(x) && !shim_re_is_fault(x) &&
+	       shim_module_at(shim_expect_pc(x)) == shim_module_at((u64)REAL(sigaction));
 }
 
 void shim_re_starts(struct thr *t)

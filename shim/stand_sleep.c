@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #define LEAST_NS 50000 /* what is shorter is no wait for others */
-#define MORE_NS 5000000
+#define MORE_NS 5000000 /* than it took, for others that are slower now */
 #define PATIENCE_NS 100000000 /* in all, of a thread; and as long for threads that have not begun, or that nobody knows of */
 #define CROWD 64 /* threads */
 #define NAP_NS 30000
@@ -35,19 +35,18 @@ static u32 tasks(void)
 /* Whether a thread may still do something before who sleeps until then wakes. */
 static int may_run(const struct replaythread *th, u64 wakes, u32 mine)
 {
-	u32 state = __atomic_load_n(&th->state, __ATOMIC_ACQUIRE), now = __atomic_load_n(&th->now, __ATOMIC_ACQUIRE);
+	u32 now = __atomic_load_n(&th->now, __ATOMIC_ACQUIRE);
 	u64 other = __atomic_load_n(&th->wakes, __ATOMIC_ACQUIRE);
-	if (state == PROPHET_TurnNone || state == PROPHET_TurnOver || !now || now == ~0u)
-		return 0;
-	if (sys(SYS_tkill, now, 0) == -ESRCH)
+	if (!now || now == ~0u || sys(SYS_tkill, now, 0) == -ESRCH)
 		return 0;
 	if (other)
 		return other < wakes || (other == wakes && th->uid < mine);
 	return !shim_sleeps(now);
 }
 
-/* Whether anybody may; sum tells looks apart. */
 enum { NOBODY, SOMEBODY, PERHAPS /* there is a thread that has not begun */ };
+
+/* Whether anybody may; sum tells looks apart. */
 static int others_run(const struct thr *t, u64 wakes, u64 *sum)
 {
 	const struct replaythread *th = shim_index_threads();
@@ -56,8 +55,10 @@ static int others_run(const struct thr *t, u64 wakes, u64 *sum)
 	for (i = 1; i < shim_index->threads; i++) {
 		u32 state = th[i].uid ? __atomic_load_n(&th[i].state, __ATOMIC_ACQUIRE) : PROPHET_TurnNone;
 		*sum += th[i].event + state;
-		here += th[i].proc == t->proc && state != PROPHET_TurnNone && state != PROPHET_TurnOver;
-		if (state == PROPHET_TurnNone || state == PROPHET_TurnOver || i == t->uid)
+		if (state == PROPHET_TurnNone || state == PROPHET_TurnOver)
+			continue;
+		here += th[i].proc == t->proc;
+		if (i == t->uid)
 			continue;
 		if (may_run(&th[i], wakes, t->uid))
 			return SOMEBODY;
@@ -130,7 +131,8 @@ static void let_begin(struct thr *t, u32 uid, u64 over)
 		return;
 	__atomic_store_n(&me->wakes, over, __ATOMIC_RELEASE);
 	for (ns = NS_OF(over - base) * 4 + 300000; now_ns() - begin < ns && !shim_re_detached(); shim_park()) {
-		if (__atomic_load_n(&th->state, __ATOMIC_ACQUIRE) != PROPHET_TurnNone && !may_run(th, over, t->uid))
+		u32 state = __atomic_load_n(&th->state, __ATOMIC_ACQUIRE);
+		if (state == PROPHET_TurnOver || (state != PROPHET_TurnNone && !may_run(th, over, t->uid)))
 			break;
 		sys(SYS_nanosleep, &nap, 0);
 	}
@@ -163,10 +165,11 @@ static int timed_out(u32 call, i64 ret)
 
 void shim_re_passed(struct thr *t, u32 call, u64 object, i64 ret, u64 over, u64 took)
 {
-	if (!paced() || took < shim_gap) /* 40 µs */
+	int makes = call == CALL_pthread_create || call == CALL_thrd_create;
+	if (took < shim_gap /* 40 µs */ || !(makes ? ret == 0 : timed_out(call, ret)) || !paced())
 		return;
-	if (call == CALL_pthread_create || call == CALL_thrd_create)
-		ret == 0 ? let_begin(t, (u32)(object >> 40), over) : (void)0;
-	else if (timed_out(call, ret))
+	if (makes)
+		let_begin(t, (u32)(object >> 40), over);
+	else
 		asleep(t, over, NS_OF(took), MORE_NS);
 }

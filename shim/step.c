@@ -30,7 +30,6 @@
 #include <sys/mman.h>
 
 #define BIT(sig) (1ull << ((sig)-1))
-#define PC(v) ((v) & ((1ull << 48) - 1)) /* without the generation of its module */
 #define FRAMES 6 /* of the C library's and ours, below the program */
 #define ROOM 2048 /* what looking for the place may need of a stack: about 900, with what it calls */
 #define LIMIT 4096
@@ -153,14 +152,14 @@ static int target(struct thr *t, const struct expect *x, u32 ahead)
 	struct re *re = t->re;
 	struct step *s = &re->step;
 	const struct expect *next = shim_expect_at(&re->ex, ahead + 1);
-	u64 pc = PC(x->pc);
+	u64 pc = shim_expect_pc(x);
 	if (!x->pc || x->pc >> 48 == SHIM_NOWHERE || x->f1 == SIGTRAP || !next || next->kind == EXPECT_TOKEN || t->vfork)
 		return 0;
 	if (__atomic_load_n(&shim_index->stepped, __ATOMIC_RELAXED) > LIMIT_ALL)
 		return 0;
-	s->told = (x->registers[0] | x->registers[1] | x->registers[2]) != 0;
+	s->told = (u32)shim_expect_told(x);
 	/* On its way out of the call before, or into the next one: it comes there. From the same place again nobody knows. */
-	if (!s->told && (!(next = asks_next(&re->ex, ahead)) || PC(next->pc) == pc)) {
+	if (!s->told && (!(next = asks_next(&re->ex, ahead)) || shim_expect_pc(next) == pc)) {
 		s->there = next && s->site - s->moved != pc;
 		return 0;
 	}
