@@ -16,13 +16,28 @@
 #define NAP_NS 30000
 #define NAP_NS_MAX 1000000
 #define NS_OF(ticks) ((ticks) / (shim_gap / 40) * 1000) /* shim_gap is 40 µs of ticks */
-#define BEGIN_NS 200000 /* a thread that began later than its creator went on waits for that so long */
+#define BEGIN_NS 200000 /* of CPU time: a thread that began later than its creator went on waits for that so long */
+#define FOREVER (~0ull >> 1)
+#define SLOW_NS 300000 /* of CPU time: what a beginning may take longer than it took */
+#define CLOCK_OF(tid) ((int)(~(tid) << 3 | 6)) /* the CPU time of a thread of this process */
+
+static u64 read_ns(int clock)
+{
+	struct timespec ts = {0, 0};
+	sys(SYS_clock_gettime, clock, &ts);
+	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
+}
 
 static u64 now_ns(void)
 {
-	struct timespec ts;
-	sys(SYS_clock_gettime, CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
+	return read_ns(CLOCK_MONOTONIC);
+}
+
+/* CPU time of the others of this process: on a busy machine that tells how far they may have come, and time does not. */
+static u64 others_ns(void)
+{
+	u64 mine = read_ns(CLOCK_THREAD_CPUTIME_ID);
+	return read_ns(CLOCK_PROCESS_CPUTIME_ID) - mine;
 }
 
 /* Threads of this process, as the kernel counts them: links of its directory, less two for itself and its parent. */
@@ -68,16 +83,16 @@ static int others_run(const struct thr *t, u64 wakes, u64 *sum)
 	return here < tasks() ? PERHAPS : NOBODY;
 }
 
-/* Others may be slower than they were: some waits last longer, but not many. */
-static void asleep(struct thr *t, u64 wakes, u64 ns, u64 more)
+/* Others may be slower than they were: some waits last longer, but not many; none lasts when the others have computed for that long. */
+static void asleep(struct thr *t, u64 wakes, u64 ns, u64 more, i64 computed)
 {
 	struct replaythread *th = t->re->th;
 	struct timespec nap = {0, NAP_NS};
-	u64 begin = now_ns(), now = begin, last, sum, before = 0;
+	u64 begin = now_ns(), others = others_ns(), now = begin, last, sum, before = 0;
 	int run;
 	more = more < PATIENCE_NS - t->re->waited ? more : PATIENCE_NS - t->re->waited;
 	__atomic_store_n(&th->wakes, wakes, __ATOMIC_RELEASE);
-	while (now - begin < ns + more) {
+	while (now - begin < ns + more && (i64)(others_ns() - others) < computed) {
 		run = others_run(t, wakes, &sum);
 		if (run == SOMEBODY || (run == PERHAPS && t->re->strange < PATIENCE_NS))
 			before = 0;
@@ -114,28 +129,36 @@ void shim_re_sleep(const struct expect *x, u64 ns)
 		if (x->ret == 0)
 			sys(SYS_nanosleep, &ts, 0);
 	} else if (ns >= LEAST_NS && paced()) {
-		asleep(shim_self.thr, x->over, ns, MORE_NS);
+		asleep(shim_self.thr, x->over, ns, MORE_NS, FOREVER);
 	}
 }
 
-/* A thread that ran before its creator went on: it comes to where it waits, or has had as long. */
+/* A thread that ran before its creator went on: it comes to where it waits, or has computed for as long. */
 static void let_begin(struct thr *t, u32 uid, u64 over)
 {
 	struct replaythread *th = &shim_index_threads()[uid], *me = t->re->th;
 	struct timespec nap = {0, 15000};
-	u64 base, begin = now_ns(), ns;
+	u64 base, begin = now_ns(), took, more = PATIENCE_NS - t->re->waited;
+	int rests;
 	if (uid >= shim_index->threads || !th->uid || !th->chunks || th->first >= shim_index->chunks)
 		return;
 	base = shim_index_chunks()[th->first].base;
 	if (base >= over)
 		return;
 	__atomic_store_n(&me->wakes, over, __ATOMIC_RELEASE);
-	for (ns = NS_OF(over - base) * 4 + 300000; now_ns() - begin < ns && !shim_re_detached(); shim_park()) {
+	for (took = 0, rests = 0; took < more && rests < 2 && !shim_re_detached(); took = now_ns() - begin) {
 		u32 state = __atomic_load_n(&th->state, __ATOMIC_ACQUIRE);
-		if (state == PROPHET_TurnOver || (state != PROPHET_TurnNone && !may_run(th, over, t->uid)))
+		if (state == PROPHET_TurnOver)
 			break;
+		if (state != PROPHET_TurnNone) {
+			if (read_ns(CLOCK_OF(__atomic_load_n(&th->now, __ATOMIC_ACQUIRE))) > NS_OF(over - base) * 4 + SLOW_NS)
+				break;
+			rests = may_run(th, over, t->uid) ? 0 : rests + 1; /* one rest may be within what is ours */
+		}
 		sys(SYS_nanosleep, &nap, 0);
+		shim_park();
 	}
+	t->re->waited += took < more ? took : more;
 	__atomic_store_n(&me->wakes, 0, __ATOMIC_RELEASE);
 }
 
@@ -143,7 +166,7 @@ void shim_re_came(struct thr *t)
 {
 	const struct replaythread *th = t->re->th;
 	if (paced() && th->chunks && th->first < shim_index->chunks)
-		asleep(t, shim_index_chunks()[th->first].base, BEGIN_NS, 0);
+		asleep(t, shim_index_chunks()[th->first].base, 0, PATIENCE_NS, BEGIN_NS);
 }
 
 static int timed_out(u32 call, i64 ret)
@@ -171,5 +194,5 @@ void shim_re_passed(struct thr *t, u32 call, u64 object, i64 ret, u64 over, u64 
 	if (makes)
 		let_begin(t, (u32)(object >> 40), over);
 	else
-		asleep(t, over, NS_OF(took), MORE_NS);
+		asleep(t, over, NS_OF(took), MORE_NS, FOREVER);
 }

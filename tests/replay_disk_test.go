@@ -19,6 +19,14 @@ import (
 // each time all is identical.
 func rerun(t *testing.T, times int, script string, setup func(dir string) error) {
 	t.Helper()
+	if err := reruns(t, times, script, setup); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reruns tells of the first re-execution that differs.
+func reruns(t *testing.T, times int, script string, setup func(dir string) error) error {
+	t.Helper()
 	dir, trace := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run.prophet")
 	fresh := func() {
 		os.RemoveAll(dir)
@@ -41,17 +49,18 @@ func rerun(t *testing.T, times int, script string, setup func(dir string) error)
 	argv := []string{"bash", "-c", script}
 	out, errs, status := run(append([]string{built(t, "prophet"), "record", "-q", "-o", trace, "--"}, argv...)...)
 	if status != "<nil>" {
-		t.Fatalf("the recorded run: %s: %s", status, clip(errs.String()))
+		return fmt.Errorf("the recorded run: %s: %s", status, clip(errs.String()))
 	}
 	for i := range times {
 		out2, errs2, status2 := run(append([]string{built(t, "replayd"), "--trace", trace, "--"}, argv...)...)
 		if !strings.Contains(errs2.String(), "replayd: identical: ") || status2 != status {
-			t.Fatalf("re-execution %d: %s: %s", i, status2, clip(errs2.String()))
+			return fmt.Errorf("re-execution %d: %s: %s", i, status2, clip(errs2.String()))
 		}
 		if !bytes.Equal(out.Bytes(), out2.Bytes()) {
-			t.Fatalf("re-execution %d prints something else:\n%s\nthan the recorded run:\n%s", i, clip(out2.String()), clip(out.String()))
+			return fmt.Errorf("re-execution %d prints something else:\n%s\nthan the recorded run:\n%s", i, clip(out2.String()), clip(out.String()))
 		}
 	}
+	return nil
 }
 
 func numbers(dir string) error {
