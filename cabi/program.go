@@ -288,6 +288,8 @@ type ProgResult struct {
 	Failed  uint32 // errno; of ResultDiverged the thread that was first, plus 1, 0: nothing could move
 	CPU     uint64 // ns of the first process until its end, and of those that it waited for
 	Loop    uint64 // fs that an iteration of the loop is taken to take
+	Line    uint64 // fs that a line of memory walked is, and
+	Block   uint64 // one with the iterations that belong to it
 }
 
 // How an issue ended.

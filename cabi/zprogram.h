@@ -320,8 +320,10 @@ struct progresult {
 	uint32_t failed;
 	uint64_t cpu;
 	uint64_t loop;
+	uint64_t line;
+	uint64_t block;
 };
-_Static_assert(sizeof(struct progresult) == 72, "progresult");
+_Static_assert(sizeof(struct progresult) == 88, "progresult");
 _Static_assert(offsetof(struct progresult, magic) == 0, "progresult.Magic");
 _Static_assert(offsetof(struct progresult, version) == 8, "progresult.Version");
 _Static_assert(offsetof(struct progresult, threads) == 12, "progresult.Threads");
@@ -333,6 +335,8 @@ _Static_assert(offsetof(struct progresult, status) == 48, "progresult.Status");
 _Static_assert(offsetof(struct progresult, failed) == 52, "progresult.Failed");
 _Static_assert(offsetof(struct progresult, cpu) == 56, "progresult.CPU");
 _Static_assert(offsetof(struct progresult, loop) == 64, "progresult.Loop");
+_Static_assert(offsetof(struct progresult, line) == 72, "progresult.Line");
+_Static_assert(offsetof(struct progresult, block) == 80, "progresult.Block");
 
 struct progresultthread {
 	uint64_t done;

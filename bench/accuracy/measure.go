@@ -121,17 +121,31 @@ func (m *measurer) record(ctx context.Context, w *workload) (*known, error) {
 		return nil, err
 	}
 	k := &known{w: w, trace: filepath.Join(dir, "run.prophet")}
-	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), append([]string{"record", "-o", k.trace, "--"}, w.argv...)...)
+	if err := m.prophet(ctx, dir, append([]string{"record", "-o", k.trace, "--"}, w.argv...)...); err != nil {
+		return nil, fmt.Errorf("recording %s: %w", w.name, err)
+	}
+	if w.minds {
+		if err := m.prophet(ctx, dir, "sense", k.trace); err != nil {
+			return nil, fmt.Errorf("what %s minds: %w", w.name, err)
+		}
+	}
+	m.known = k
+	return k, nil
+}
+
+// prophet is a command of ours, whose output nobody wants.
+func (m *measurer) prophet(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(m.build, "prophet"), args...)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PROPHET_REPLAYD="+filepath.Join(m.build, "replayd"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	var said strings.Builder
 	cmd.Stderr = &said
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("recording %s: %w: %s", w.name, err, strings.TrimSpace(said.String()))
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
 	}
-	m.known = k
-	return k, nil
+	return nil
 }
 
 // ask predicts, as anybody would, and keeps what was issued in the end.

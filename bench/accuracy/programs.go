@@ -17,6 +17,7 @@ type workload struct {
 	threads bool // other orders are possible: the strawman and think times are measured beside it
 	tail    int  // turns at home, for quantiles
 	short   bool // part of the short version
+	minds   bool // its threads compute with much memory: prophet sense learns first how much they mind sharing a core
 }
 
 // Targets, as the plan names them.
@@ -50,8 +51,8 @@ func programs() []*workload {
 		add(&workload{name: fmt.Sprintf("sqlite3-%d", n), needs: []string{"sqlite3"}, inputs: []string{"db", fmt.Sprintf("ops%d", n)}, argv: shell(script), targets: targets,
 			threads: n > 1, strict: n == 8, tail: 50, short: n == 2})
 	}
-	add(&workload{name: "pigz-p2", needs: []string{"pigz"}, inputs: []string{"text"}, argv: []string{"pigz", "-p2", "-k", "-c", "text"}, targets: cores, threads: true})
-	add(&workload{name: "xz-T2", needs: []string{"xz"}, inputs: []string{"small"}, argv: []string{"xz", "-T2", "-3", "--block-size=512KiB", "-k", "-c", "small"}, targets: cores, threads: true})
+	add(&workload{name: "pigz-p2", needs: []string{"pigz"}, inputs: []string{"text"}, argv: []string{"pigz", "-p2", "-k", "-c", "text"}, targets: cores, threads: true, minds: true})
+	add(&workload{name: "xz-T2", needs: []string{"xz"}, inputs: []string{"small"}, argv: []string{"xz", "-T2", "-3", "--block-size=512KiB", "-k", "-c", "small"}, targets: cores, threads: true, minds: true})
 	add(&workload{name: "pipeline", source: "tests/predict/pipeline.c", argv: []string{"./program", "8", "1500"}, targets: cores, threads: true, strict: true, short: true})
 	for _, n := range []int{2, 4, 8, 16} {
 		// As much work in all, whatever the number of threads.
@@ -75,8 +76,8 @@ func programs() []*workload {
 	single("gzip", "gzip", "text", "gzip -k -c text")
 	single("bzip2", "bzip2", "data", "bzip2 -k -c data")
 	single("openssl", "openssl", "small", "openssl enc -aes-256-cbc -pbkdf2 -iter 800000 -pass pass:x -in small -out out")
-	add(&workload{name: "pbzip2", needs: []string{"pbzip2"}, inputs: []string{"data"}, argv: []string{"pbzip2", "-p2", "-b5", "-k", "-c", "data"}, targets: cores, threads: true})
-	add(&workload{name: "sort", needs: []string{"sort"}, inputs: []string{"lines"}, argv: []string{"sort", "--parallel=2", "-S", "32M", "-o", "out", "lines"}, targets: cores, threads: true})
+	add(&workload{name: "pbzip2", needs: []string{"pbzip2"}, inputs: []string{"data"}, argv: []string{"pbzip2", "-p2", "-b5", "-k", "-c", "data"}, targets: cores, threads: true, minds: true})
+	add(&workload{name: "sort", needs: []string{"sort"}, inputs: []string{"lines"}, argv: []string{"sort", "--parallel=2", "-S", "32M", "-o", "out", "lines"}, targets: cores, threads: true, minds: true})
 	add(&workload{name: "contend", source: "bench/progs/contend.c", argv: []string{"./program", "4", "6000"}, targets: cores, threads: true})
 	disks := []string{home, disk1, disk5, disk9}
 	add(&workload{name: "disk-random", source: "bench/progs/disk.c", inputs: []string{"data"}, argv: []string{"./program", "random", "3000"}, targets: disks})

@@ -40,7 +40,7 @@ __attribute__((noinline, aligned(64))) static void spin(struct burn_thread *t, u
 }
 
 /*
- * Walks n lines with spin iterations before each. The next place waits for what the last line held, as a search in a table
+ * Walks n lines with so many iterations before each. The next place waits for what the last line held, as a search in a table
  * does: a line that is not in the cache costs its whole latency.
  */
 __attribute__((noinline, aligned(64))) static void walk(struct burn_thread *t, uint64_t lines, uint64_t each, uint64_t n)
@@ -70,7 +70,7 @@ void burn(const struct burn *b, struct burn_thread *t, uint64_t ns)
 		}
 		if (left >= b->block_ns) {
 			uint64_t blocks = (uint64_t)(left / b->block_ns);
-			walk(t, b->lines, b->spin, blocks);
+			walk(t, b->lines, BURN_SPIN, blocks);
 			left -= (double)blocks * b->block_ns;
 		}
 		if (t->unwalked_ns < b->block_ns)
@@ -205,7 +205,7 @@ static uint64_t run(enum part what, const struct burn *b, struct burn_thread *t,
 		walk(t, b->lines, 0, n);
 		break;
 	case BLOCK:
-		walk(t, b->lines, b->spin, n);
+		walk(t, b->lines, BURN_SPIN, n);
 		break;
 	}
 	return n;
@@ -268,29 +268,17 @@ static void calibrate_walk(struct burn *b, struct burn_thread *t, double clock)
 	for (int i = 0; i < 4 && now_ns() - begin < PART_NS; i++)
 		walk(t, b->lines, 0, b->lines);
 	b->line_ns = measure(LINE, b, t, units(LINE, b, t), clock, NULL);
-	double want = 1e3 / b->lines_per_us - b->line_ns;
-	b->spin = want > 0 ? (uint64_t)(want / b->iter_ns) : 0;
-	/* What the two cost together is less than their sum, as far as one hides behind the other: measured, corrected, measured. */
-	for (int i = 0; i < 2; i++) {
-		b->block_ns = measure(BLOCK, b, t, units(BLOCK, b, t), clock, NULL);
-		double more = (1e3 / b->lines_per_us - b->block_ns) / b->iter_ns;
-		if (i == 1 || fabs(more) < 1)
-			break;
-		b->spin = (double)b->spin + more > 0 ? (uint64_t)((double)b->spin + more) : 0;
-	}
-	b->lines_per_us = 1e3 / b->block_ns;
+	/* What a line and its iterations cost together is less than their sum, as far as one hides behind the other. */
+	b->block_ns = measure(BLOCK, b, t, units(BLOCK, b, t), clock, NULL);
 }
 
-int burn_calibrate(struct burn *b, uint64_t bytes, double lines_per_us)
+int burn_calibrate(struct burn *b, uint64_t bytes)
 {
 	struct burn_thread t;
 	memset(b, 0, sizeof *b);
-	if (bytes && lines_per_us > 0) {
-		b->lines = (bytes + BURN_LINE - 1) / BURN_LINE;
-		if (b->lines > UINT32_MAX)
-			return EINVAL;
-		b->lines_per_us = lines_per_us;
-	}
+	b->lines = (bytes + BURN_LINE - 1) / BURN_LINE;
+	if (b->lines > UINT32_MAX)
+		return EINVAL;
 	int err = burn_thread_start(&t, b);
 	if (err)
 		return err;
@@ -312,13 +300,17 @@ int burn_calibrate(struct burn *b, uint64_t bytes, double lines_per_us)
 	return 0;
 }
 
-void burn_assume(struct burn *b, double iter_ns)
+void burn_assume(struct burn *b, const struct burn_as *as)
 {
-	double more = iter_ns / b->iter_ns;
+	double more = as->iter_ns / b->iter_ns;
 	b->iter_ns *= more;
 	b->call_ns *= more;
 	b->line_ns *= more;
 	b->block_ns *= more;
+	if (b->lines && as->block_ns > 0) {
+		b->line_ns = as->line_ns;
+		b->block_ns = as->block_ns;
+	}
 }
 
 /* ---- check ---- */

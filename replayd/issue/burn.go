@@ -13,25 +13,24 @@ import (
 
 // Burn is what the loop costs on this machine (struct burn of burn.h), for those who look; the engine measures its own.
 type Burn struct {
-	IterNs     float64 `json:"iter_ns"`
-	CallNs     float64 `json:"call_ns"`
-	Spread     float64 `json:"spread"`
-	Bytes      uint64  `json:"bytes,omitempty"`        // that each thread walks
-	LinesPerUs float64 `json:"lines_per_us,omitempty"` // how fast
+	IterNs float64 `json:"iter_ns"`
+	CallNs float64 `json:"call_ns"`
+	Spread float64 `json:"spread"`
+	Bytes  uint64  `json:"bytes,omitempty"` // that each thread walks
 
 	c C.struct_burn
 }
 
 // CalibrateBurn measures the loop; bytes 0: it walks no memory.
-func CalibrateBurn(bytes uint64, linesPerUs float64) (*Burn, error) {
+func CalibrateBurn(bytes uint64) (*Burn, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	b := &Burn{}
-	if n := C.burn_calibrate(&b.c, C.uint64_t(bytes), C.double(linesPerUs)); n != 0 {
+	if n := C.burn_calibrate(&b.c, C.uint64_t(bytes)); n != 0 {
 		return nil, fmt.Errorf("calibrating the loop: %w", syscall.Errno(n))
 	}
 	b.IterNs, b.CallNs, b.Spread = float64(b.c.iter_ns), float64(b.c.call_ns), float64(b.c.spread)
-	b.Bytes, b.LinesPerUs = uint64(b.c.lines)*C.BURN_LINE, float64(b.c.lines_per_us)
+	b.Bytes = uint64(b.c.lines) * C.BURN_LINE
 	return b, nil
 }
 

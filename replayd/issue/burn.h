@@ -19,12 +19,14 @@ struct burn {
 	double line_ns; /* a line of memory walked, all lines having been walked before */
 	double block_ns; /* a line and the iterations that belong to it; 0: no memory is walked */
 	uint64_t lines; /* of 64 bytes that each thread walks in turn by chance */
-	uint64_t spin; /* iterations that belong to a line */
 	double spread; /* of iter_ns: half of the runs lay within this share of it */
-	double lines_per_us; /* what is walked: what was asked for, or the most that this machine can */
 };
 
-enum { BURN_TABLE = 64, BURN_LINE = 64 };
+/*
+ * BURN_SPIN: iterations that belong to a line walked, which make it 50 ns here. The more, the less it hangs on how fast memory is; but in
+ * a slice of time of a few ms a megabyte has to come back into the cache, as a program's does.
+ */
+enum { BURN_TABLE = 64, BURN_LINE = 64, BURN_SPIN = 12 };
 
 /* One thread's place in the loop. Zeroed memory is one that walks nothing yet: burn_thread_start gives it memory. */
 struct burn_thread {
@@ -37,16 +39,22 @@ struct burn_thread {
 };
 
 /*
- * Measures the loop. bytes: memory that each thread walks, 0 for none; lines_per_us: how many lines of it a microsecond.
+ * Measures the loop. bytes: memory that each thread walks, 0 for none.
  * Takes less than 150 ms on an idle core, and never much more. 0, or an errno.
  */
-int burn_calibrate(struct burn *b, uint64_t bytes, double lines_per_us);
+int burn_calibrate(struct burn *b, uint64_t bytes);
+
+/* What was measured elsewhere, or before; block_ns 0: of the plain loop only. */
+struct burn_as {
+	double iter_ns, line_ns, block_ns;
+};
 
 /*
- * Lets an iteration count as so many ns, and all else as much more or less: the loop then makes as many iterations for a demand as
- * it would where and when they took that, and takes as much longer now as a program would.
+ * Lets an iteration count as so many ns, and a line, and a block: the loop then makes as many iterations and walks as
+ * many lines for a demand as it would where and when they took that, and takes as much longer now as a program would. What is not said
+ * counts as much more or less as an iteration.
  */
-void burn_assume(struct burn *b, double iter_ns);
+void burn_assume(struct burn *b, const struct burn_as *as);
 
 /* Gives a thread its memory, and touches it; 0, or an errno. b->lines == 0 needs none, and the call then cannot fail. */
 int burn_thread_start(struct burn_thread *t, const struct burn *b);

@@ -399,31 +399,47 @@ static void refill(void)
 	nanosleep(&(struct timespec){0, REFILL_NS + (i64)((u64)chance * PERIOD_NS >> 32)}, NULL);
 }
 
-/* measure_loop calibrates the loop. iter_ns: what an iteration is taken to take, whatever it does now; 0: that. */
-static int measure_loop(u64 bytes, double lines, double iter_ns)
+/* read_as reads what the loop is taken to take: ITER, or ITER:LINE:BLOCK; 0: what it takes. */
+static bool read_as(const char *s, struct burn_as *as)
+{
+	char *end;
+	double *ns[] = {&as->iter_ns, &as->line_ns, &as->block_ns};
+	memset(as, 0, sizeof *as);
+	for (int i = 0; i < 3; i++, s = end + 1) {
+		*ns[i] = strtod(s, &end);
+		if (end == s || !(*ns[i] >= 0 && *ns[i] < 1e6) || (*end && *end != ':'))
+			return false;
+		if (!*end)
+			return !i || i == 2;
+	}
+	return false;
+}
+
+/* measure_loop calibrates the loop. as: what it is taken to take, whatever it does now. */
+static int measure_loop(u64 bytes, const struct burn_as *as)
 {
 	u64 wall = now_ns(), cpu = cpu_ns();
-	int err = burn_calibrate(&run.burn, bytes, lines);
-	if (!err && iter_ns > 0)
-		burn_assume(&run.burn, iter_ns);
+	int err = burn_calibrate(&run.burn, bytes);
+	if (!err && as->iter_ns > 0)
+		burn_assume(&run.burn, as);
 	held = now_ns() - wall > cpu_ns() - cpu + HELD_NS;
 	return err;
 }
 
 /*
- * issue_main: PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOOP LOGS MOST QUOTA. Directory is an empty one; result a file to be written. Scale: CPU
- * demand here for one of the program's; bytes and lines: what of memory the loop walks (burn.h); loop: ns that an iteration of it is
- * taken to take, 0: what it takes here; logs 0: none; most: ns that it may take, 0: any time; quota 1: CPU time is limited here. After that the processors to run on; none: all that there are.
+ * issue_main: PROGRAM DIRECTORY RESULT SCALE BYTES LOOP LOGS MOST QUOTA. Directory is an empty one; result a file to be written. Scale: CPU
+ * demand here for one of the program's; bytes: memory that the loop walks (burn.h); loop: what an iteration of it is
+ * taken to take, and what belongs to the walk (read_as), 0: what it takes here; logs 0: none; most: ns that it may take, 0: any time; quota 1: CPU time is limited here. After that the processors to run on; none: all that there are.
  */
 int issue_main(int argc, char **argv)
 {
-	if (argc < 11)
-		return complain("usage", "PROGRAM DIRECTORY RESULT SCALE BYTES LINES LOOP LOGS MOST QUOTA [CPU...]");
+	if (argc < 10)
+		return complain("usage", "PROGRAM DIRECTORY RESULT SCALE BYTES LOOP LOGS MOST QUOTA [CPU...]");
 	cpu_set_t cpus;
 	CPU_ZERO(&cpus);
-	for (int i = 11; i < argc; i++)
+	for (int i = 10; i < argc; i++)
 		CPU_SET((size_t)strtoul(argv[i], NULL, 10), &cpus);
-	if (argc > 11 && sched_setaffinity(0, sizeof cpus, &cpus))
+	if (argc > 10 && sched_setaffinity(0, sizeof cpus, &cpus))
 		return complain("the processors", strerror(errno));
 	const char *bad = map_program(argv[1]);
 	if (bad)
@@ -433,13 +449,13 @@ int issue_main(int argc, char **argv)
 	run.scale = strtod(argv[4], NULL);
 	if (!(run.scale > 0 && run.scale < 1e6))
 		return complain(argv[4], "a factor for CPU demand");
-	double iter_ns = strtod(argv[7], NULL);
-	if (!(iter_ns >= 0 && iter_ns < 1e3))
-		return complain(argv[7], "not what an iteration takes");
-	int err = measure_loop(strtoull(argv[5], NULL, 10), strtod(argv[6], NULL), iter_ns);
+	struct burn_as as;
+	if (!read_as(argv[6], &as))
+		return complain(argv[6], "not what an iteration takes");
+	int err = measure_loop(strtoull(argv[5], NULL, 10), &as);
 	if (err)
 		return complain("measuring the loop", strerror(err));
-	bool logs = argv[8][0] == '1';
+	bool logs = argv[7][0] == '1';
 	if (!share(logs) || !sync_begin() || !listen_all() || !gram_all())
 		return complain("what processes share", strerror(errno ? errno : ENOMEM));
 	measure_costs(logs);
@@ -453,7 +469,7 @@ int issue_main(int argc, char **argv)
 	memory_begin();
 	struct progresult r = {.magic = PROPHET_ResultMagic, .version = PROPHET_ProgVersion, .threads = run.head->threads};
 	if (io_prepare()) {
-		if (held || argv[10][0] == '1')
+		if (held || argv[9][0] == '1')
 			refill();
 		u64 t0 = ticks(), n0 = now_ns();
 		run.shared->begin = t0;
@@ -470,7 +486,7 @@ int issue_main(int argc, char **argv)
 		if (pid < 0)
 			fail(errno);
 		else
-			r.status = watch(strtoull(argv[9], NULL, 10));
+			r.status = watch(strtoull(argv[8], NULL, 10));
 		u64 t1 = ticks(), n1 = now_ns();
 		r.begin = run.shared->begin;
 		r.end = atomic_load(&run.shared->end);
@@ -481,6 +497,8 @@ int issue_main(int argc, char **argv)
 	}
 	r.cpu = run.shared->cpu;
 	r.loop = (u64)(run.burn.iter_ns * 1e6);
+	r.line = (u64)(run.burn.line_ns * 1e6);
+	r.block = (u64)(run.burn.block_ns * 1e6);
 	r.failed = atomic_load(&run.shared->failed);
 	if (r.failed)
 		r.status = PROPHET_ResultFailed;

@@ -3,6 +3,7 @@ package issue
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -30,8 +31,7 @@ type Request struct {
 	Dir     string        // where its files are prepared, in a directory of their own; "": where temporary files go
 	Scale   float64       // CPU demand here for one of the program's; 0: 1
 	Walk    uint64        // bytes of memory that each thread's loop walks
-	Lines   float64       // and how many lines of it a microsecond
-	Loop    float64       // ns that an iteration of the loop is taken to take; 0: what it takes here and now
+	Loop    string        // what an iteration of the loop is taken to take (Result.LoopAs); "": what it takes here and now
 	Log     string        // where to write what each operation came to (runtime/issued); "": nowhere
 	CPUs    []int         // to run on; none: all
 	Most    time.Duration // that it may take; 0: any time
@@ -48,6 +48,7 @@ type Result struct {
 	Outside time.Duration `json:"outside_ns"`
 	CPU     time.Duration `json:"cpu_ns"`          // of its first process, and those that it waited for
 	Loop    float64       `json:"loop_ns"`         // what an iteration of the loop was taken to take
+	LoopAs  string        `json:"loop_as"`         // that, and what a line of the walk, and one with its iterations was taken to: for another issue to do as much
 	Parts   []Part        `json:"parts,omitempty"` // the longest first
 
 	Diverged *Diverged     `json:"diverged,omitempty"` // of a strict issue that ended before its time
@@ -94,7 +95,7 @@ func Run(ctx context.Context, q Request) (*Result, error) {
 	}
 	out := filepath.Join(work.Path, "result")
 	args := []string{"issue-engine", q.Program, files, out, strconv.FormatFloat(scale, 'g', -1, 64), strconv.FormatUint(q.Walk, 10),
-		strconv.FormatFloat(q.Lines, 'g', -1, 64), strconv.FormatFloat(q.Loop, 'g', -1, 64), logs,
+		cmp.Or(q.Loop, "0"), logs,
 		strconv.FormatInt(int64(max(q.Most, 0)), 10), quota}
 	for _, n := range q.CPUs {
 		args = append(args, strconv.Itoa(n))
@@ -143,6 +144,10 @@ func readResult(from io.Reader, q Request) (*Result, error) {
 		return nil, errors.New("the engine's result is not one of this version's")
 	}
 	r := &Result{Wall: time.Duration(h.Nanos), Hz: h.Hz, CPU: time.Duration(h.CPU), Loop: float64(h.Loop) / 1e6}
+	r.LoopAs = strconv.FormatFloat(r.Loop, 'g', -1, 64)
+	if h.Block > 0 {
+		r.LoopAs += fmt.Sprintf(":%g:%g", float64(h.Line)/1e6, float64(h.Block)/1e6)
+	}
 	threads := make([]cabi.ProgResultThread, h.Threads)
 	if err := binary.Read(b, binary.LittleEndian, threads); err != nil {
 		return nil, fmt.Errorf("the engine's result: %w", err)

@@ -70,7 +70,7 @@ func Measure(ctx context.Context, o Options) (*calibrate.Machine, error) {
 		}
 		f.Close()
 	}
-	burn, err := issue.CalibrateBurn(0, 0)
+	burn, err := issue.CalibrateBurn(0)
 	if err != nil {
 		return nil, err
 	}

@@ -50,10 +50,9 @@ type Growth struct {
 
 // A Walk is what the issuing loop walks.
 type Walk struct {
-	Company    string  `json:"company"` // in which it was fitted: one_core or neighbour
-	Bytes      uint64  `json:"bytes"`   // of each thread
-	LinesPerUs float64 `json:"lines_per_us"`
-	Growth     float64 `json:"growth"` // of the loop's CPU time in that company
+	Company string  `json:"company"` // in which it was fitted: one_core or neighbour
+	Bytes   uint64  `json:"bytes"`   // of each thread
+	Growth  float64 `json:"growth"`  // of the loop's CPU time in that company
 }
 
 // Companies of a walk.
@@ -102,8 +101,8 @@ func Parse(b []byte) (*Sense, error) {
 			return nil, fmt.Errorf("a sense with a growth of %g, %g to %g", g.Growth, g.Low, g.High)
 		}
 	}
-	if w := s.Walk; w != nil && !(good(w.LinesPerUs) && good(w.Growth) && w.Bytes > 0 && w.Bytes <= 1<<30) {
-		return nil, fmt.Errorf("a sense with a walk of %d bytes at %g lines a microsecond", w.Bytes, w.LinesPerUs)
+	if w := s.Walk; w != nil && !(good(w.Growth) && w.Bytes > 0 && w.Bytes <= 1<<30) {
+		return nil, fmt.Errorf("a sense with a walk of %d bytes that grows %g times", w.Bytes, w.Growth)
 	}
 	return &s, nil
 }

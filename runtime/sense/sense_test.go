@@ -37,19 +37,19 @@ func TestLoad(t *testing.T) {
 	if s, err := Load(dir); s != nil || err != nil {
 		t.Error(s, err)
 	}
-	s := &Sense{Version: 1, CPUs: 2, OneCore: NewGrowth([]float64{1.2}, []float64{1}), Walk: &Walk{Company: OneCore, Bytes: 2 << 20, LinesPerUs: 20, Growth: 1.21}}
+	s := &Sense{Version: 1, CPUs: 2, OneCore: NewGrowth([]float64{1.2}, []float64{1}), Walk: &Walk{Company: OneCore, Bytes: 2 << 20, Growth: 1.21}}
 	b, _ := s.JSON()
 	path := filepath.Join(dir, FileName)
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Load(dir); err != nil || s.Walk.LinesPerUs != 20 || s.OneCore.Growth != 1.2 {
+	if s, err := Load(dir); err != nil || s.Walk.Bytes != 2<<20 || s.OneCore.Growth != 1.2 {
 		t.Error(s, err)
 	}
 	if s, err := Load(path); s != nil || err != nil { // a packed trace has none
 		t.Error(s, err)
 	}
-	for _, c := range [][2]string{{`"version": 1`, `"version": 9`}, {`"lines_per_us": 20`, `"lines_per_us": -1`}, {`"bytes": 2097152`, `"bytes": 1e30`}, {`"growth": 1.2,`, `"growth": 0,`}} {
+	for _, c := range [][2]string{{`"version": 1`, `"version": 9`}, {`"bytes": 2097152`, `"bytes": 1e30`}, {`"growth": 1.2,`, `"growth": 0,`}, {`"growth": 1.21`, `"growth": -1`}} {
 		if !strings.Contains(string(b), c[0]) {
 			t.Fatalf("%s is not in it", c[0])
 		}
@@ -60,9 +60,9 @@ func TestLoad(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"version":1,"walk":{"bytes":1,"lines_per_us":1,"growth":1}}`))
+	f.Add([]byte(`{"version":1,"walk":{"bytes":1,"growth":1}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if s, err := Parse(b); err == nil && s.Walk != nil && (s.Walk.Bytes > 1<<30 || !(s.Walk.LinesPerUs > 0)) {
+		if s, err := Parse(b); err == nil && s.Walk != nil && (s.Walk.Bytes > 1<<30 || !(s.Walk.Growth > 0)) {
 			t.Errorf("%+v", s.Walk)
 		}
 	})

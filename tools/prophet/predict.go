@@ -82,7 +82,7 @@ type predictor struct {
 	machine             *calibrate.Machine
 	mix                 calibrate.Mix
 	walk                []string
-	loop                float64               // ns that an iteration of the loop took at home
+	loop                string                // what an iteration of the loop, and of what it walks, took at home
 	fewer               map[int]*predict.Home // what was tried there on so many CPUs only
 }
 
@@ -210,7 +210,7 @@ func (p *predictor) run(ctx context.Context, specs []target.Spec) ([]*forecast, 
 		return nil, err
 	}
 	if s, err := sense.Load(p.path); err == nil && s != nil && s.Walk != nil {
-		p.walk = []string{"--walk", strconv.FormatUint(s.Walk.Bytes, 10), "--lines", strconv.FormatFloat(s.Walk.LinesPerUs, 'g', -1, 64)}
+		p.walk = []string{"--walk", strconv.FormatUint(s.Walk.Bytes, 10)}
 	}
 	other := p.otherProgram()
 	if other != nil && !p.force {
@@ -313,7 +313,7 @@ func (p *predictor) turns(ctx context.Context, at *issuer, h *predict.Home, cpus
 		if err != nil {
 			return 0, fmt.Errorf("issuing at home: %w", err)
 		}
-		p.loop = r.Loop
+		p.loop = r.LoopAs
 		h.CPU = append(h.CPU, predict.CPU{Program: after.cpu, Issued: float64(r.CPU) / 1e9, Factor: at.factor})
 		step()
 		return r.Seconds, nil
@@ -453,7 +453,7 @@ type issuer struct {
 	*target.Target
 	p      *predictor
 	factor float64
-	loop   float64           // ns that an iteration of the loop is taken to take; 0: what it takes there
+	loop   string            // what an iteration of the loop is taken to take; "": what it takes there
 	files  map[string]string // that were put there: where they are here, by name; of all issuers of a target the same
 }
 
@@ -513,13 +513,13 @@ func (i *issuer) steady(ctx context.Context, do func() error) error {
 
 // issueResult is what `replayd issue --json` prints.
 type issueResult struct {
-	Wall    int64   `json:"wall_ns"`
-	CPU     int64   `json:"cpu_ns"`
-	Loop    float64 `json:"loop_ns"`
-	Other   uint64  `json:"other_ways"`
-	Unknown uint64  `json:"unknown_ways"`
-	Forced  uint64  `json:"forced_waits"`
-	Outside int64   `json:"outside_ns"`
+	Wall    int64  `json:"wall_ns"`
+	CPU     int64  `json:"cpu_ns"`
+	LoopAs  string `json:"loop_as"`
+	Other   uint64 `json:"other_ways"`
+	Unknown uint64 `json:"unknown_ways"`
+	Forced  uint64 `json:"forced_waits"`
+	Outside int64  `json:"outside_ns"`
 
 	Diverged *struct {
 		Thread uint32 `json:"thread"`
@@ -531,8 +531,8 @@ type issueResult struct {
 // args are those that say how the demand is issued there.
 func (i *issuer) args() []string {
 	list := append([]string{"--scale", strconv.FormatFloat(i.factor, 'g', -1, 64)}, i.p.walk...)
-	if i.loop > 0 {
-		list = append(list, "--loop", strconv.FormatFloat(i.loop, 'g', -1, 64))
+	if i.loop != "" {
+		list = append(list, "--loop", i.loop)
 	}
 	return list
 }

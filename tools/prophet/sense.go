@@ -109,7 +109,7 @@ func saySense(s *sense.Sense) {
 	}
 	switch w := s.Walk; {
 	case w != nil:
-		fmt.Printf("loop       walks %s at %.1f lines of 64 bytes a microsecond: %.3f times\n", bytesText(int64(w.Bytes)), w.LinesPerUs, w.Growth)
+		fmt.Printf("loop       walks %s: %.3f times\n", bytesText(int64(w.Bytes)), w.Growth)
 	case s.OneCore.Matters() || s.OneCore == nil && s.Neighbour.Matters():
 		fmt.Println("loop       walks no memory: no walk was found that minds as much. Is something else running?")
 	default:
