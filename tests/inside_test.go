@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -505,3 +506,44 @@ func TestReexecStartsAlike(t *testing.T) {
 		})
 	}
 }
+
+// What the C library says to the system's log is not said again.
+func TestReexecMute(t *testing.T) {
+	needRoot(t, "listens at "+systemLog)
+	bin := compile(t, filepath.Join(top, "tests", "replay", "logs.c"))
+	if _, err := os.Lstat(systemLog); err == nil {
+		cmd := Cmd{Argv: []string{bin}} // somebody else listens: what he hears nobody can tell here
+		cmd.Reexecuted(t, cmd.Recorded(t))
+		return
+	}
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: systemLog, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(systemLog)
+	defer l.Close()
+	heard := func() (n int) {
+		b := make([]byte, 1000)
+		for {
+			l.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			k, _, err := l.ReadFromUnix(b)
+			if err != nil {
+				return n
+			}
+			if strings.Contains(string(b[:k]), "heard") {
+				n++
+			}
+		}
+	}
+	cmd := Cmd{Argv: []string{bin}}
+	rec := cmd.Recorded(t)
+	if n := heard(); n != 1 {
+		t.Fatalf("recorded: heard %d times", n)
+	}
+	compare(t, "standard output", rec.Stdout, cmd.Reexecuted(t, rec).Stdout)
+	if n := heard(); n != 0 {
+		t.Errorf("re-executed: heard %d times", n)
+	}
+}
+
+const systemLog = "/dev/log"

@@ -266,7 +266,7 @@ func TestArrange(t *testing.T) {
 	}
 	dirs := map[string][]Entry{"/": {{"home", true, false}, {"tmp", true, false}, {"etc", true, false}, {"bin", false, true}, {"mnt", true, false}, {"proc", true, false},
 		{"sys", true, false}, {"dev", true, false}, {"f", false, false}}, "/home": {{"my disk", true, false}, {"u", true, false}}, "/mnt": {{"cd", true, false}},
-		"/etc": {{"hosts", false, false}, {"passwd", false, false}, {"ssh", true, false}}, "/dev/shm": {}}
+		"/etc": {{"hosts", false, false}, {"passwd", false, false}, {"ssh", true, false}}, "/dev/shm": {}, "/dev": {{"log", false, false}}}
 	list := func(d string) ([]Entry, error) {
 		if l, ok := dirs[d]; ok {
 			return l, nil
@@ -274,7 +274,7 @@ func TestArrange(t *testing.T) {
 		return nil, fs.ErrNotExist
 	}
 	show := func(s *Scheme) string {
-		kinds := []string{"overlay", "bind", "read", "proc", "mqueue", "dir", "link", "file", "hide"}
+		kinds := []string{"overlay", "bind", "read", "proc", "mqueue", "dir", "link", "file", "hide", "mute"}
 		var out []string
 		for _, a := range s.Actions {
 			k := kinds[a.Kind]
@@ -302,6 +302,7 @@ proc /proc
 bind /sys
 overlay memory /dev/shm
 bind /run/p
+mute /dev/log
 hide /tmp/b`
 	if got := show(root); got != want {
 		// A special mount below a special one has come along with it.
@@ -314,7 +315,7 @@ hide /tmp/b`
 	want = `overlay /home/u`
 	got := show(user)
 	for _, line := range []string{"overlay /home/u", "overlay /home/my disk", "dir /home", "overlay nested /tmp", "link /bin", "file /f", "dir /etc", "file /etc/passwd", "overlay /etc/ssh",
-		"read /mnt/cd", "proc /proc", "bind /sys", "bind /dev", "overlay memory /dev/shm", "hide /tmp/b"} {
+		"read /mnt/cd", "proc /proc", "bind /sys", "bind /dev", "overlay memory /dev/shm", "mute /dev/log", "hide /tmp/b"} {
 		if !strings.Contains("\n"+got+"\n", "\n"+line+"\n") {
 			t.Errorf("a user's lacks %q:\n%s", line, got)
 		}

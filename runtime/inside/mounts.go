@@ -38,6 +38,7 @@ const (
 	ActLink
 	ActFile // a file bound over an empty one
 	ActHide // an empty directory in place of the world's own
+	ActMute // nobody listens there
 )
 
 // Action is one step in building the new root, At in the program's view.
@@ -116,6 +117,7 @@ func Arrange(o SchemeOptions) *Scheme {
 			a.act(ActBindRead, f)
 		}
 	}
+	a.mute()
 	a.act(ActHide, o.Base)
 	return &a.Scheme
 }
@@ -249,6 +251,19 @@ func (a *arranger) memory() {
 		return
 	}
 	a.overlay("/dev/shm", !a.Disk)
+}
+
+const systemLog = "/dev/log"
+
+// mute keeps what syslog says inside: the C library sends it by itself, and no call of the program shows it. Through an overlay no
+// socket outside can be reached; this one may lie among the kernel's files, which are the same inside.
+func (a *arranger) mute() {
+	list, _ := a.List(path.Dir(systemLog))
+	for _, e := range list {
+		if e.Name == path.Base(systemLog) && !e.Dir && !e.Link {
+			a.act(ActMute, systemLog)
+		}
+	}
 }
 
 // ParseMounts reads mountinfo. isFile tells whether a mount point is not a directory, and whether it answers at all: one that

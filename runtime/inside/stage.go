@@ -275,6 +275,11 @@ func (b *builder) act(a Action) error {
 			return step("mount", unix.Mount(a.At, at, "", unix.MS_BIND, ""))
 		}
 		return nil
+	case ActMute:
+		if err := unix.Mount(os.DevNull, at, "", unix.MS_BIND, ""); err != nil {
+			b.Notes = append(b.Notes, fmt.Sprintf("what is said to %s is heard outside: %v", a.At, err))
+		}
+		return nil
 	case ActHide:
 		if err := unix.Mount("prophet", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
 			return step("mount", err)
