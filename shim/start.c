@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <sys/utsname.h>
@@ -119,9 +120,22 @@ char shim_room_at_start[65536] __attribute__((aligned(4096))); /* what it holds 
 #define META_MAX sizeof shim_room_at_start
 
 #define HANDED_MAX 256 /* descriptors above are seldom handed on */
+#define HANDED_FEW 64 /* the kernel's table of descriptors has room for as many at least */
+
+/* Whether there may be descriptors from HANDED_FEW on. select looks no further than the table goes: it finds nothing wrong with
+ * any of them where that is a small one, for a quarter of what it costs to poll them. Where the table goes further, one that is
+ * not there is an error, and where the first is there they may all be. */
+static int handed_high(void)
+{
+	u64 set[HANDED_MAX / 64], none[2] = {0, 0};
+	u32 i;
+	for (i = 0; i < HANDED_MAX / 64; i++)
+		set[i] = i < HANDED_FEW / 64 ? 0 : ~0ull;
+	return sys(SYS_pselect6, HANDED_MAX, set, 0, 0, none, 0) != 0 || sys(SYS_fcntl, HANDED_FEW, F_GETFD, 0) >= 0;
+}
 
 /* Descriptors that the program is given, for a re-execution to give it the like: those above standard error, and a standard
- * input that is a file. Two calls say that there are none, as is usual. */
+ * input that is a file. A few calls say that there are none, as is usual. */
 static void handed(struct text *t, u64 limit)
 {
 	struct pollfd p[HANDED_MAX];
@@ -133,7 +147,9 @@ static void handed(struct text *t, u64 limit)
 	u64 none[2] = {0, 0};
 	u32 i, k, n = 0, count = limit < HANDED_MAX ? (u32)limit : HANDED_MAX, any = 0;
 	const char *between = "";
-	for (i = 0; i < HANDED_MAX; i++) {
+	if (count > HANDED_FEW && !handed_high())
+		count = HANDED_FEW;
+	for (i = 0; i < count; i++) {
 		p[i].fd = (int)i;
 		p[i].events = p[i].revents = 0;
 	}
@@ -455,18 +471,24 @@ static int control_make(const char *path, u32 fs)
 		return (int)fd;
 	/* Written, not just made long: a full disk says so here and not by SIGBUS, and the first touch of the mapping
 	 * finds its page (30 to 300 us cheaper on ext4 than a page that fallocate only promised). What most runs do not
-	 * need gets its space when it is needed, where the file system can give it: shim_room. tmpfs can. */
-	if (fs != FS_TMPFS && sys(SYS_fallocate, fd, 0, 0, CONTROL_FIRST) == -EOPNOTSUPP) {
+	 * need gets its space when it is needed, where the file system can give it: shim_room. What tmpfs promises is there,
+	 * for a third of what it costs to write. */
+	r = sys(SYS_fallocate, fd, 0, 0, CONTROL_FIRST);
+	if (r == -EOPNOTSUPP) {
 		len = PROPHET_ControlSize;
 		rooms = PROPHET_RoomOwners | PROPHET_RoomKnown;
 	}
-	/* The same page twice, as each that is read costs its first touch. That it will be written again is no further one. */
-	*(volatile char *)none = 0;
-	r = len == 2 * 4096 ? sys(SYS_writev, fd, twice, 2) : zeros(fd, len);
-	if (r > 0)
-		shim_run.own_bytes += (u64)r;
-	if (r > 0 && r < (long)len) /* why? */
-		r = sys(SYS_write, fd, none, 4096);
+	if (r == 0 && fs == FS_TMPFS) {
+		r = (long)len;
+	} else {
+		/* The same page twice, as each that is read costs its first touch. That it will be written again is no further one. */
+		*(volatile char *)none = 0;
+		r = len == 2 * 4096 ? sys(SYS_writev, fd, twice, 2) : zeros(fd, len);
+		if (r > 0)
+			shim_run.own_bytes += (u64)r;
+		if (r > 0 && r < (long)len) /* why? */
+			r = sys(SYS_write, fd, none, 4096);
+	}
 	r = r == (long)len ? sys(SYS_ftruncate, fd, PROPHET_ControlSize) : r < 0 ? r : -ENOSPC;
 	if (r == 0)
 		r = shim_control_map((int)fd);
@@ -780,11 +802,58 @@ static void recorded_environment(char **envp)
 		envp[to] = 0;
 }
 
+/* What /proc/self/exe would lead to, for a quarter of what it costs to ask that: the name that was executed, without its
+ * links. 0 where it may be another: what is executed for a script has the script's name among its arguments, and the name of
+ * what has none in any directory lies in /dev or /proc. */
+static int exe_by_name(int argc, char **argv)
+{
+	const char *name = (const char *)getauxval(AT_EXECFN);
+	char *exe = shim_run.exe, room[2][512];
+	u64 n, rest, at = 0;
+	u32 links = 0;
+	int i;
+	if (!name || !getauxval(AT_BASE)) /* the dynamic linker itself was executed */
+		return 0;
+	for (i = 1; i < argc && i < 16 && argv[i]; i++)
+		if (shim_same(argv[i], name))
+			return 0;
+	while (*name) {
+		char *link = room[links % 2] + 1;
+		long r;
+		for (n = 1; name[n] && name[n] != '/'; n++)
+			;
+		if (*name != '/' || n < 2 || name[1] == '.' || at + n >= sizeof shim_run.exe)
+			return 0;
+		shim_copy(exe + at, name, n);
+		exe[at + n] = 0;
+		if (shim_same(exe, "/dev") || shim_same(exe, "/proc"))
+			return 0;
+		r = sys(SYS_readlinkat, AT_FDCWD, exe, link, sizeof room[0] - 2);
+		name += n;
+		if (r == -EINVAL) { /* no link */
+			at += n;
+			continue;
+		}
+		rest = shim_len(name);
+		if (r <= 0 || links++ == 8 || (u64)r + rest >= sizeof room[0] - 2)
+			return 0;
+		shim_copy(link + r, name, rest + 1);
+		if (*link == '/')
+			at = 0;
+		else
+			*--link = '/';
+		name = link;
+	}
+	return 1;
+}
+
 static int run_open(char **envp, int argc, char **argv)
 {
 	int r;
-	long n = sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", shim_run.exe, sizeof shim_run.exe - 1);
-	shim_run.exe[n > 0 ? n : 0] = 0;
+	if (!exe_by_name(argc, argv)) {
+		long n = sys(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", shim_run.exe, sizeof shim_run.exe - 1);
+		shim_run.exe[n > 0 ? n : 0] = 0;
+	}
 	shim_run.envp = envp;
 	shim_run.slot_hint = ~0u;
 	shim_run.pid = (u32)sys(SYS_getpid);
