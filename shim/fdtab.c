@@ -89,6 +89,44 @@ static int kernels_file(int fd, const struct stat *st)
 	return (int)yes;
 }
 
+/* Cut off at size; its length. */
+static long path_of(int fd, char *path, u64 size)
+{
+	char at[32];
+	struct text s;
+	long r;
+	shim_text(&s, at, sizeof at);
+	shim_put(&s, "/proc/self/fd/");
+	shim_putd(&s, fd);
+	r = sys(SYS_readlinkat, AT_FDCWD, at, path, size - 1);
+	path[r > 0 ? r : 0] = 0;
+	return r;
+}
+
+/* Of the kernel's files only those of processes are inside a re-execution's world. */
+static int machines_file(int fd)
+{
+	static const char procs[] = "/proc/";
+	char at[64];
+	struct statfs fs;
+	if (shim_index->flags & PROPHET_ReplayWrites || sys(SYS_fstatfs, fd, &fs) != 0)
+		return 0;
+	switch ((u32)fs.f_type) {
+	case 0x19800202: /* mqueue */
+	case 0x65735546: /* fuse */
+		return 0;
+	case 0x9fa0:
+		return path_of(fd, at, sizeof at) <= 0 || !shim_starts(at, procs) || at[sizeof procs - 1] < '0' || at[sizeof procs - 1] > '9';
+	}
+	return 1;
+}
+
+int shim_fd_machines(int fd)
+{
+	const struct fdinfo *i = shim_fdinfo(fd);
+	return i && i->kind == FD_FILE && i->flags & FD_MACHINES;
+}
+
 void shim_fd_outside(void)
 {
 	struct stat st;
@@ -186,6 +224,8 @@ static void classify(struct fdinfo *i, int fd, const struct stat *st)
 	default:
 		policy(i, FD_ANON, 0);
 	}
+	if (unlikely(shim_replays) && i->kind == FD_FILE)
+		i->flags = (u8)((i->flags & ~FD_MACHINES) | (kernels_file(fd, st) && machines_file(fd) ? FD_MACHINES : 0));
 	if (unlikely(shim_replays) && i->kind != FD_FILE && i->kind != FD_DIR)
 		i->flags = (u8)((i->flags & ~(FD_INSIDE | FD_OUTSIDE)) | side(i->kind, fd, st));
 }
@@ -269,8 +309,7 @@ u64 shim_fd_slow(struct thr *t, int fd)
 {
 	struct stat st;
 	struct fdinfo *i;
-	char name[400], at[32];
-	struct text s;
+	char name[400];
 	long r;
 	u64 named;
 	if (unlikely(shim_replays) && (named = others(t, fd)))
@@ -280,11 +319,7 @@ u64 shim_fd_slow(struct thr *t, int fd)
 	i->flags = 0;
 	classify(i, fd, &st);
 	shim_fd_known_now(fd);
-	shim_text(&s, at, sizeof at);
-	shim_put(&s, "/proc/self/fd/");
-	shim_putd(&s, fd);
-	r = sys(SYS_readlinkat, AT_FDCWD, at, name, sizeof name - 1);
-	name[r > 0 ? r : 0] = 0;
+	r = path_of(fd, name, sizeof name);
 	if (has_name(i))
 		shim_object_say(t, i->name, PROPHET_ObjFd, (u64)fd, r > 0 ? name : "?");
 	i->obj = name_of(t, i, fd, r > 0 ? name : "?");

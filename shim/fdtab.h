@@ -35,6 +35,7 @@ HIDDEN void shim_fd_inside(int fd); /* a channel that the run made, both ends of
 HIDDEN void shim_fd_inner(struct thr *t, int fd); /* in a re-execution: of a stream that the C library opened for itself */
 HIDDEN void shim_fd_strangers(void); /* what was inherited from outside is there, and the program need not know of it */
 HIDDEN int shim_fd_stranger(int fd);
+HIDDEN int shim_fd_machines(int fd); /* what is written to it would change the machine, not the world of the re-execution */
 HIDDEN void shim_fd_known_now(int fd);
 HIDDEN void shim_fd_outside(void); /* from the run's first process: what it has now came from outside */
 
@@ -51,6 +52,7 @@ struct fdinfo {
 #define FD_LOCKED 1 /* this process has had a POSIX lock through it */
 #define FD_INSIDE 2 /* in a re-execution: both its ends were made by the run (channel.h) */
 #define FD_OUTSIDE 4 /* in a re-execution: the run's first process inherited it */
+#define FD_MACHINES 16 /* in a re-execution: a file by which the machine is set, outside the world (shim_fd_machines) */
 #define FDS_PER_PAGE 256
 #define FD_PAGES 4096
 #define FDS_FEW 128 /* a program that gets higher ones may come near ours: shim_fd_far */

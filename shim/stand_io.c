@@ -111,13 +111,13 @@ static ssize_t re_stdio_read(FILE *fp, void *buf, ssize_t n)
 }
 STANDIN(_IO_file_read, re_stdio_read)
 
-/* Whether what was written has gone the recorded way; 0: a file is really written. */
+/* Whether what was written has gone the recorded way; 0: a file is really written, unless it sets the machine. */
 static int to_trace(const struct expect *x, int fd, const struct iovec *v, int n)
 {
 	if (x->ret < 0)
 		return 1;
 	if (shim_channel_outside(fd) ? shim_channel_kind(fd) == FD_NULL : shim_channel_file(fd))
-		return 0;
+		return shim_fd_machines(fd);
 	if (x->ret > 0 && (shim_channel_inside(fd) || shim_channel_outside(fd)))
 		shim_channel_write(x, fd, v, n, 0, 0);
 	return 1;

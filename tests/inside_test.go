@@ -546,4 +546,32 @@ func TestReexecMute(t *testing.T) {
 	}
 }
 
+// What sets the machine is not written again, what is the process's own is.
+func TestReexecMachine(t *testing.T) {
+	needRoot(t, "sets the machine")
+	const setting = "/proc/sys/fs/lease-break-time"
+	before, err := os.ReadFile(setting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func() {
+		if err := os.WriteFile(setting, before, 0); err != nil {
+			t.Error(err)
+		}
+	}
+	defer set()
+	cmd := Cmd{Argv: []string{"sh", "-c", "echo 39 >" + setting + "; cat " + setting + "; echo 7 >/proc/self/oom_score_adj; cat /proc/self/oom_score_adj"}}
+	rec := cmd.Recorded(t)
+	if rec.Stdout != "39\n7\n" {
+		t.Fatalf("the recorded run could not set it: %q %s", rec.Stdout, clip(rec.Stderr))
+	}
+	set()
+	compare(t, "standard output", rec.Stdout, cmd.Reexecuted(t, rec).Stdout)
+	after, err := os.ReadFile(setting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "setting", string(before), string(after))
+}
+
 const systemLog = "/dev/log"
