@@ -309,3 +309,17 @@ func TestModeMarks(t *testing.T) {
 		t.Errorf("%d marks, want 7", f.Marks)
 	}
 }
+
+// A program that a signal ends is seen to end by it: prophet dies of the same one, those that Go would not let it die of, too.
+func TestRecordDiesOfSignals(t *testing.T) {
+	for _, name := range []string{"HUP", "INT", "KILL", "USR1", "USR2", "PIPE", "ALRM", "TERM", "VTALRM", "PROF", "RTMIN"} {
+		argv := []string{"bash", "-c", "kill -" + name + " $$"}
+		bare := exec.Command(argv[0], argv[1:]...)
+		bare.Run() // how it ended is compared
+		recorded := exec.Command(built(t, "prophet"), append([]string{"record", "-q", "-o", filepath.Join(t.TempDir(), "run.prophet"), "--"}, argv...)...)
+		recorded.Run()
+		if want, got := bare.ProcessState.String(), recorded.ProcessState.String(); got != want || !strings.HasPrefix(want, "signal: ") {
+			t.Errorf("%s: %s, bare %s", name, got, want)
+		}
+	}
+}

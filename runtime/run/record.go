@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -372,12 +373,15 @@ func finish(res *Result, prog trace.Progress) error {
 	return nil
 }
 
-// Die ends this process as the program ended: by the same signal where that is seen by whoever waits for us, else with
-// its status. It does not return.
+// Die ends this process as the program ended: by the same signal where that leaves no core, else with its status. It does
+// not return.
 func Die(res *Result) {
 	switch res.Signal {
-	case unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGKILL, unix.SIGALRM, unix.SIGUSR1, unix.SIGUSR2:
-		signal.Reset(res.Signal)
+	case 0, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGSYS:
+	default:
+		// Go's own handler, which signal.Reset leaves there, ends no process by SIGALRM or SIGUSR1.
+		var action [4]uintptr // the kernel's: handler, flags, restorer, mask; all 0 is SIG_DFL
+		unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(res.Signal), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
 		unix.Kill(unix.Getpid(), res.Signal)
 		time.Sleep(time.Second) // it is on its way
 	}
