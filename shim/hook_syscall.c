@@ -21,9 +21,12 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/times.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,6 +109,30 @@ int shim_syscall_tells(long n)
 	}
 }
 
+/* System calls that change nothing, and with what they give have told all. A trace that was made of what a target did does not have
+ * that (shim_re_moves): there they are made. */
+int shim_syscall_asks(long n)
+{
+	switch (n) {
+#ifdef SYS_stat
+	case SYS_stat:
+	case SYS_lstat:
+#endif
+	case SYS_fstat:
+	case SYS_newfstatat:
+	case SYS_statx:
+	case SYS_statfs:
+	case SYS_fstatfs:
+	case SYS_uname:
+	case SYS_sched_getaffinity:
+	case SYS_timer_gettime:
+	case SYS_timerfd_gettime:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 /* Where a system call with that result has put something, and how much. */
 u64 shim_syscall_gives(long n, const long *a, i64 r, void **where)
 {
@@ -164,6 +191,39 @@ u64 shim_syscall_gives(long n, const long *a, i64 r, void **where)
 		at = 1;
 		len = r == 0 ? sizeof(struct itimerval) : 0;
 		break;
+#ifdef SYS_stat
+	case SYS_stat:
+	case SYS_lstat:
+#endif
+	case SYS_fstat:
+		at = 1;
+		len = r == 0 ? sizeof(struct stat) : 0;
+		break;
+	case SYS_newfstatat:
+		at = 2;
+		len = r == 0 ? sizeof(struct stat) : 0;
+		break;
+	case SYS_statx:
+		at = 4;
+		len = r == 0 ? sizeof(struct statx) : 0;
+		break;
+	case SYS_statfs:
+	case SYS_fstatfs:
+		at = 1;
+		len = r == 0 ? sizeof(struct statfs) : 0;
+		break;
+	case SYS_uname:
+		len = r == 0 ? sizeof(struct utsname) : 0;
+		break;
+	case SYS_sched_getaffinity:
+		at = 2;
+		len = r > 0 ? (u64)r : 0;
+		break;
+	case SYS_timer_gettime:
+	case SYS_timerfd_gettime:
+		at = 1;
+		len = r == 0 ? sizeof(struct itimerspec) : 0;
+		break;
 	}
 	*where = (void *)a[at];
 	return *where ? len : 0;
@@ -176,6 +236,11 @@ static int harmless(long n)
 	case SYS_getpid:
 	case SYS_gettid:
 	case SYS_getppid:
+#ifdef SYS_getpgrp
+	case SYS_getpgrp:
+#endif
+	case SYS_getpgid:
+	case SYS_getsid:
 	case SYS_getuid:
 	case SYS_geteuid:
 	case SYS_getgid:
@@ -198,7 +263,7 @@ static void tell(struct thr *t, long n, i64 ret)
 {
 	u32 c = canonical(n);
 	u64 bit = 1ull << (c & 63);
-	if (harmless(n) || c >= 1024 || ret == -ENOSYS || told[c >> 6] & bit || __atomic_fetch_or(&told[c >> 6], bit, __ATOMIC_RELAXED) & bit)
+	if (harmless(n) || (shim_syscall_asks(n) && shim_ctl.inputs) || c >= 1024 || ret == -ENOSYS || told[c >> 6] & bit || __atomic_fetch_or(&told[c >> 6], bit, __ATOMIC_RELAXED) & bit)
 		return;
 	unseen(t, n == SYS_io_uring_setup ? PROPHET_UnseenUring : PROPHET_UnseenSyscall, c);
 }

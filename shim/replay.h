@@ -105,6 +105,7 @@ HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replace
 
 /* Signals (stand_signal.c). */
 HIDDEN int shim_syscall_tells(long n);
+HIDDEN int shim_syscall_asks(long n);
 HIDDEN u64 shim_syscall_gives(long n, const long *a, i64 r, void **where);
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */

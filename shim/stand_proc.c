@@ -9,6 +9,7 @@
 #include "steps_proc.h"
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <pty.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -459,9 +460,13 @@ static long re_syscall(long n, ...)
 	len = shim_syscall_gives(n, a, x->ret, &p);
 	if (len && !x->data && x->ret >= 0 && n != SYS_setitimer && n != SYS_rt_sigtimedwait)
 		real(n, a[0], a[1], a[2], a[3], a[4], a[5]); /* not recorded: it has what is so now */
+	if (shim_syscall_asks(n) && x->ret >= 0 && (!len || shim_index->moved))
+		return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if (len)
 		feed_data(x, p, len);
-	if ((x->ret < 0 && n != SYS_futex) || shim_syscall_tells(n)) /* it did nothing, or was interrupted by a signal, which has been handled */
+	if (n == SYS_getcpu && a[1])
+		real(n, 0, a[1], 0); /* the node is not recorded */
+	if ((x->ret < 0 && n != SYS_futex) || shim_syscall_tells(n) || shim_syscall_asks(n)) /* it did nothing, or was interrupted by a signal, which has been handled */
 		return shim_re_ret(x);
 	switch (n) {
 #ifdef SYS_fork
@@ -476,6 +481,9 @@ static long re_syscall(long n, ...)
 	case SYS_getpid:
 	case SYS_gettid:
 	case SYS_getppid:
+#ifdef SYS_getpgrp
+	case SYS_getpgrp:
+#endif
 	case SYS_getpgid:
 	case SYS_getsid:
 	case SYS_getuid:
@@ -488,8 +496,10 @@ static long re_syscall(long n, ...)
 	case SYS_rt_tgsigqueueinfo:
 	case SYS_pidfd_send_signal:
 	case SYS_sched_getscheduler:
-	case SYS_seccomp:
+	case SYS_getpriority:
 		return shim_re_ret(x);
+	case SYS_seccomp:
+		return a[0] > SECCOMP_SET_MODE_FILTER ? real(n, a[0], a[1], a[2]) : shim_re_ret(x);
 	case SYS_futex:
 		return shim_re_futex(x, a);
 	case SYS_kill:
@@ -513,8 +523,8 @@ static long re_syscall(long n, ...)
 		return shim_re_ret(x);
 	case SYS_pidfd_open:
 	case SYS_setpgid:
-		a[0] = (long)shim_task_now(a[0]);
-		a[1] = n == SYS_setpgid ? (long)shim_task_now(a[1]) : a[1];
+		a[0] = (long)shim_task_now((int)a[0]);
+		a[1] = n == SYS_setpgid ? (long)shim_task_now((int)a[1]) : a[1];
 		return real(n, a[0], a[1]);
 	case SYS_mmap:
 	case SYS_mremap:

@@ -1,13 +1,18 @@
-/* What system calls by number say of time and use, and handlers that one installs. */
+/* What system calls by number say of time and use, of files and of who one is, and handlers that one installs. */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/times.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +30,47 @@ static void say(const char *what, long r, const void *p, unsigned n)
 	for (i = 0; i < n; i++)
 		printf(" %02x", ((const unsigned char *)p)[i]);
 	printf("\n");
+}
+
+/* Files that the run makes are others in a re-execution, and later. */
+static void files(void)
+{
+	int fd = open("made", O_RDWR | O_CREAT, 0600);
+	struct stat st;
+	struct statx sx;
+	struct statfs fs;
+	memset(&st, 0, sizeof st);
+	memset(&sx, 0, sizeof sx);
+#ifdef SYS_stat
+	say("stat", syscall(SYS_stat, "made", &st), &st, sizeof st);
+	say("lstat", syscall(SYS_lstat, ".", &st), &st, sizeof st);
+#endif
+	say("stat", write(fd, "data", 4), 0, 0);
+	say("fstat", syscall(SYS_fstat, fd, &st), &st, sizeof st);
+	say("newfstatat", syscall(SYS_newfstatat, AT_FDCWD, "made", &st, 0), &st, sizeof st);
+	say("newfstatat", syscall(SYS_newfstatat, AT_FDCWD, "none", &st, 0), 0, 0);
+	say("newfstatat", syscall(SYS_newfstatat, AT_FDCWD, "made", 0, 0), 0, 0);
+	say("statx", syscall(SYS_statx, AT_FDCWD, "made", 0, STATX_ALL, &sx), &sx, sizeof sx);
+	say("statfs", syscall(SYS_statfs, "made", &fs), &fs, sizeof fs);
+	say("fstatfs", syscall(SYS_fstatfs, fd, &fs), &fs, sizeof fs);
+	say("close", syscall(SYS_close, fd), 0, 0);
+	unlink("made");
+}
+
+static void shape(void)
+{
+	struct utsname name;
+	unsigned long cpus[128];
+	unsigned node = 77;
+	long n = syscall(SYS_sched_getaffinity, 0, sizeof cpus, cpus);
+	say("uname", syscall(SYS_uname, &name), &name, sizeof name);
+	say("sched_getaffinity", n, cpus, n > 0 ? (unsigned)n : 0);
+	say("getcpu", syscall(SYS_getcpu, 0, &node, 0), &node, sizeof node);
+	say("getpgid", syscall(SYS_getpgid, 0), 0, 0);
+	say("getsid", syscall(SYS_getsid, 0), 0, 0);
+#ifdef SYS_getpgrp
+	say("getpgrp", syscall(SYS_getpgrp), 0, 0);
+#endif
 }
 
 int main(void)
@@ -56,6 +102,8 @@ int main(void)
 	say("times", syscall(SYS_times, &tm), &tm, sizeof tm);
 	say("getrusage", syscall(SYS_getrusage, RUSAGE_SELF, &u), &u, sizeof u);
 	say("sysinfo", syscall(SYS_sysinfo, &si), &si, sizeof si);
+	files();
+	shape();
 	ts = (struct timespec){0, 1000000};
 	say("nanosleep", syscall(SYS_nanosleep, &ts, 0), 0, 0);
 	say("clock_nanosleep", syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, 0), 0, 0);
