@@ -42,6 +42,7 @@ static struct action {
 	u32 pad;
 } actions[SIGNALS][TURNS];
 static u32 turns[SIGNALS];
+static u32 defaults[SIGNALS]; /* flags that SIG_DFL was given with, as the kernel tells them: something of ours may stand there instead */
 static u32 added[SIGNALS]; /* flags of ours, which stay when the kernel takes a handler away (SA_RESETHAND) */
 
 extern const char __ehdr_start[] HIDDEN, etext[] HIDDEN;
@@ -295,6 +296,7 @@ static void as_asked(int sig, struct sigaction *was)
 		was->sa_flags &= ~(int)a->flags;
 	} else if (shim_timers_guard(ours) || shim_serial_guard(ours) || shim_stack_guard(ours) || was->sa_sigaction == shim_re_guard_signal) {
 		shim_zero(was, sizeof *was); /* SIG_DFL */
+		was->sa_flags = (int)defaults[sig];
 	} else if (was->sa_handler == SIG_DFL) {
 		was->sa_flags &= ~(int)added[sig];
 	}
@@ -370,6 +372,8 @@ static NOINLINE int action(sigaction_fn real, u32 call, void *pc, int sig, const
 		as_asked(sig, &was);
 		*old = was;
 	}
+	if (r == 0 && act)
+		defaults[sig] = what == 1 ? (u32)flags | SHIM_SA_RESTORER : 0;
 	if (on) {
 		shim_end(&e, WRAP_ONCE);
 		e.ret = shim_ret_errno(r);
@@ -419,6 +423,7 @@ static NOINLINE plain_fn simple(signal_fn real, u32 call, void *pc, int sig, pla
 		if (fn != SIG_DFL)
 			now.sa_sigaction = wrapped(sig, as_full(fn), 0, 1);
 		was = now.sa_flags;
+		defaults[sig] = fn == SIG_DFL ? (u32)was : 0;
 		now.sa_flags |= SA_SIGINFO;
 		if (unlikely(shim_replays) && fn != SIG_DFL)
 			restarts(sig, &now);

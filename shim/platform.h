@@ -84,6 +84,7 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 #define SHIM_CONTEXT_SP(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.gregs[REG_RSP])
 #define SHIM_CONTEXT_FP(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.gregs[REG_RBP])
 #define SHIM_CONTEXT_LR(context) 0ul
+#define SHIM_SA_RESTORER 0x04000000u /* the C library gives it to the kernel with each handler, and hands it on */
 #define SHIM_CONTEXT_ALWAYS 1 /* handlers get it without SA_SIGINFO, too */
 
 /* Places between two calls (step.c): registers that tell one pass of a loop from another, and a trap after each instruction. */
@@ -263,6 +264,7 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 #define SHIM_CONTEXT_SP(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.sp)
 #define SHIM_CONTEXT_FP(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.regs[29])
 #define SHIM_CONTEXT_LR(context) ((u64)((const ucontext_t *)(context))->uc_mcontext.regs[30])
+#define SHIM_SA_RESTORER 0u
 #define SHIM_CONTEXT_ALWAYS 0
 #define SHIM_STEPS 0
 

@@ -339,3 +339,11 @@ func TestReexecuteSmall(t *testing.T) {
 		}
 	}
 }
+
+func TestReexecuteGivenBack(t *testing.T) {
+	for _, options := range []string{"", "serial"} {
+		cmd := Cmd{Argv: []string{compile(t, filepath.Join(top, "tests", "replay", "givenback.c"))}, Options: options}
+		_, rec := Same(t, cmd)
+		again(t, cmd, rec, 1)
+	}
+}
