@@ -263,7 +263,8 @@ static void tell(struct thr *t, long n, i64 ret)
 {
 	u32 c = canonical(n);
 	u64 bit = 1ull << (c & 63);
-	if (harmless(n) || (shim_syscall_asks(n) && shim_ctl.inputs) || c >= 1024 || ret == -ENOSYS || told[c >> 6] & bit || __atomic_fetch_or(&told[c >> 6], bit, __ATOMIC_RELAXED) & bit)
+	if (harmless(n) || (shim_syscall_asks(n) && shim_ctl.inputs) || c >= 1024 || ret == -ENOSYS || told[c >> 6] & bit ||
+	    __atomic_fetch_or(&told[c >> 6], bit, __ATOMIC_RELAXED) & bit)
 		return;
 	unseen(t, n == SYS_io_uring_setup ? PROPHET_UnseenUring : PROPHET_UnseenSyscall, c);
 }

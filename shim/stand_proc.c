@@ -466,7 +466,8 @@ static long re_syscall(long n, ...)
 		feed_data(x, p, len);
 	if (n == SYS_getcpu && a[1])
 		real(n, 0, a[1], 0); /* the node is not recorded */
-	if ((x->ret < 0 && n != SYS_futex) || shim_syscall_tells(n) || shim_syscall_asks(n)) /* it did nothing, or was interrupted by a signal, which has been handled */
+	if ((x->ret < 0 && n != SYS_futex) || shim_syscall_tells(n) ||
+	    shim_syscall_asks(n)) /* it did nothing, or was interrupted by a signal, which has been handled */
 		return shim_re_ret(x);
 	switch (n) {
 #ifdef SYS_fork

@@ -13,13 +13,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"prophet/runtime/ignored"
 	"prophet/runtime/inside"
 	"prophet/runtime/recovery"
+	"prophet/runtime/shm"
 	"prophet/runtime/trace"
 )
 
@@ -379,9 +379,7 @@ func Die(res *Result) {
 	switch res.Signal {
 	case 0, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGXCPU, unix.SIGXFSZ, unix.SIGSYS:
 	default:
-		// Go's own handler, which signal.Reset leaves there, ends no process by SIGALRM or SIGUSR1.
-		var action [4]uintptr // the kernel's: handler, flags, restorer, mask; all 0 is SIG_DFL
-		unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(res.Signal), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+		shm.Default(res.Signal)
 		unix.Kill(unix.Getpid(), res.Signal)
 		time.Sleep(time.Second) // it is on its way
 	}
