@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -150,6 +151,17 @@ func picture(w, h int) func(string) error {
 	}
 }
 
+// settled writes a file that is on the disk when the program begins, as those are that an issue prepares: else the program's first sync
+// would write its inputs, too.
+func settled(path string, b []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
 // fill gives a directory what a program works on.
 func (m *measurer) fill(w *workload, dir string) error {
 	for _, name := range w.inputs {
@@ -166,7 +178,7 @@ func (m *measurer) fill(w *workload, dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
+		if err := settled(filepath.Join(dir, name), b); err != nil {
 			return err
 		}
 	}

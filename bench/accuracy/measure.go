@@ -16,6 +16,7 @@ import (
 	"prophet/runtime/demand"
 	"prophet/runtime/predict"
 	"prophet/runtime/recovery"
+	"prophet/runtime/sense"
 	"prophet/runtime/target"
 )
 
@@ -36,6 +37,7 @@ type measurer struct {
 type known struct {
 	w     *workload
 	trace string
+	walk  uint64 // bytes that issues walk, as it minds company
 }
 
 // forecast is what is needed of `prophet predict --json`.
@@ -127,6 +129,13 @@ func (m *measurer) record(ctx context.Context, w *workload) (*known, error) {
 	if w.minds {
 		if err := m.prophet(ctx, dir, "sense", k.trace); err != nil {
 			return nil, fmt.Errorf("what %s minds: %w", w.name, err)
+		}
+		s, err := sense.Load(k.trace)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil && s.Walk != nil {
+			k.walk = s.Walk.Bytes
 		}
 	}
 	m.known = k
@@ -248,7 +257,7 @@ func (m *measurer) pair(ctx context.Context, w *workload, name string) (*pair, e
 		return p, ctx.Err()
 	}
 	p.Home, p.Refused, p.Tried = f.Home, f.Refused, f.Tried
-	p.Strict = f.Strict
+	p.Strict, p.Walk = f.Strict, k.walk
 	p.Rounds, p.Proven, p.Share, p.Unknown, p.Forced = f.Rounds, f.Proven, 1-f.Share, f.Unknown, f.Forced
 	os.Setenv("PROPHET_REPLAYD", filepath.Join(m.build, "replayd"))
 	on, err := target.Open(ctx, at.spec)

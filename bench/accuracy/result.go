@@ -47,7 +47,8 @@ type pair struct {
 	Rounds  int          `json:"rounds"`
 	Proven  bool         `json:"proven"`
 	Share   float64      `json:"proven_share"`
-	Strict  *strictly    `json:"strict,omitempty"` // the thesis's way, beside ours
+	Strict  *strictly    `json:"strict,omitempty"`     // the thesis's way, beside ours
+	Walk    uint64       `json:"walk_bytes,omitempty"` // of memory that issues walked, as sense had found
 	Unknown uint64       `json:"unknown_ways"`
 	Forced  uint64       `json:"forced_waits"`
 	Refused string       `json:"refused,omitempty"`

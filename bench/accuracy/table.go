@@ -67,9 +67,10 @@ func (r *results) table() []byte {
 		from += " to " + to
 	}
 	fmt.Fprintf(&b, "# How good predictions are\n\nMeasured by `make accuracy` on %s; %s. ", from, r.Machine)
-	b.WriteString("Each program was recorded once at home and predicted (after `prophet sense` where threads compute with much memory); then the real program, an issue of its\ndemand and the real program again were run there in turn, at least ten times. Real and predicted are medians. " +
+	b.WriteString("Each program was recorded once at home and predicted; then the real program, an issue of its\ndemand and the real program again were run there in turn, at least ten times. Real and predicted are medians. " +
 		"A/A is how far the\nmedians of the first and the second real runs of each turn are apart: what the machine itself does. " +
-		"Of programs with several threads or\nprocesses two other ways are issued beside: home's path with each lock in home's order, and home's times between calls without any locks.\nStrictly is how many rounds it takes to stop at each lock that comes in another order, and each other result; no more than so many were made.\n\n")
+		"Of programs with several threads or\nprocesses two other ways are issued beside: home's path with each lock in home's order, and home's times between calls without any locks.\nStrictly is how many rounds it takes to stop at each lock that comes in another order, and each other result; no more than so many were made. " +
+		"Where `prophet sense` had found that\nthe program minds sharing a core, issues walked as much memory as is noted.\n\n")
 	if !r.Whole {
 		b.WriteString("The last run of all pairs was not finished.\n\n")
 	}
@@ -112,6 +113,9 @@ func (p *pair) row(b *bytes.Buffer) {
 		note = "refused: " + cell(firstLine(p.Refused))
 	} else if p.Unknown+p.Forced > 0 {
 		note = fmt.Sprintf("%d unknown, %d helped", p.Unknown, p.Forced)
+	}
+	if p.Walk > 0 {
+		note = strings.TrimPrefix(fmt.Sprintf("%s; walks %d KiB", note, p.Walk>>10), "; ")
 	}
 	fmt.Fprintf(b, "| %s | %s | %.3f s | %.3f s | %.3f s | %.3f to %.3f | %s | %s | %s | %s | %s | %s | %s | %s |\n", p.Program, p.Target, p.Home, p.real(), p.predicted(), low, high,
 		percent(p.off(p.Issued)), percent(p.noise()), percent(p.beyond()), in, rounds, p.way(p.Order), p.way(p.Think), note)
