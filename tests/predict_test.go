@@ -272,8 +272,14 @@ func TestIssueApps(t *testing.T) {
 // Sleeps take their time, and CPU demand on half as many processors takes longer.
 func TestIssueTime(t *testing.T) {
 	rec := Cmd{Argv: []string{"sleep", "0.3"}}.Recorded(t)
-	if r := issueHere(t, rec.Trace); r.Wall < 290*time.Millisecond || r.Wall > 2*time.Second {
-		t.Errorf("0.3 s of sleep took %v", r.Wall)
+	for n := 0; ; n++ { // a busy machine may wake us late now and then
+		r := issueHere(t, rec.Trace)
+		if r.Wall < 290*time.Millisecond || r.Wall > 2*time.Second && n == 4 {
+			t.Errorf("0.3 s of sleep took %v", r.Wall)
+		}
+		if r.Wall <= 2*time.Second || n == 4 {
+			break
+		}
 	}
 	work := "BEGIN{for(i=0;i<2000000;i++)s+=i}" // long beside what waking a thread takes, which on one processor costs less
 	argv := []string{"sh", "-c", "awk '" + work + "' & awk '" + work + "'; wait"}
@@ -286,7 +292,7 @@ func TestIssueTime(t *testing.T) {
 	const tries = 15
 	atOnce := func(wall, cpu time.Duration) bool { return wall < cpu*9/10 }
 	program := 0
-	for range tries {
+	for n := 0; n < tries && program+tries-n > tries/2; n++ {
 		if r := issueHere(t, path); atOnce(r.Wall, r.CPU) {
 			return
 		}

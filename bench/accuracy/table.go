@@ -69,10 +69,10 @@ func (r *results) table() []byte {
 	fmt.Fprintf(&b, "# How good predictions are\n\nMeasured by `make accuracy` on %s; %s. ", from, r.Machine)
 	b.WriteString("Each program was recorded once at home and predicted; then the real program, an issue of its\ndemand and the real program again were run there in turn, at least ten times. Real and predicted are medians. " +
 		"A/A is how far the\nmedians of the first and the second real runs of each turn are apart: what the machine itself does. " +
-		"Of programs with several threads or\nprocesses two other ways are issued beside: home's path with each lock in home's order, and home's times between calls without any locks.\nStrictly is how many rounds it takes to stop at each lock that comes in another order, and each other result; no more than so many were made. " +
-		"Where `prophet sense` had found that\nthe program minds sharing a core, issues walked as much memory as is noted.\n\n")
+		"Of programs with several threads or\nprocesses two other ways are issued beside: home's path with each lock in home's order, and home's times between calls without any locks.\nStrictly is how many rounds it takes to stop at each lock that comes in another order, and each other result; no more than so many were made." +
+		"\nWhere `prophet sense` had found that the program minds sharing a core, issues walked as much memory as is noted.\n\n")
 	if !r.Whole {
-		b.WriteString("The last run of all pairs was not finished.\n\n")
+		b.WriteString("The last run of all pairs was not finished: each stands as it was measured last.\n\n")
 	}
 	b.Write(r.bars())
 	b.WriteString("\n![predicted against real](accuracy.svg)\n\n")
