@@ -123,6 +123,7 @@ HIDDEN int shim_re_is_fault(const struct expect *x); /* a signal that a fault ra
 HIDDEN void shim_re_interrupt(int sig, int flag); /* as siginterrupt: what the program sees of a handler's flags */
 HIDDEN void shim_re_may_cancel(struct thr *t); /* a call begins that the trace says was cancelled */
 HIDDEN void shim_re_guards(void);
+HIDDEN void shim_re_unguards(void);
 HIDDEN int shim_re_guarded(int sig); /* without the program's handler, ours takes it */
 HIDDEN void shim_re_guard_signal(int sig, siginfo_t *si, void *context);
 HIDDEN void shim_re_stand(struct thr *t); /* returns when the harness is off */

@@ -185,6 +185,7 @@ void shim_re_unknown(struct thr *t)
 	for (i = 0; i < 1000 && shim_id_now(PROPHET_IDIdle, me) == 1; i++)
 		sys(SYS_nanosleep, &ts, 0);
 	t->re = 0;
+	shim_re_unguards(); /* nothing tells which signals come to it: they do what they do */
 }
 
 static void idle(u64 now, int sig)

@@ -344,8 +344,18 @@ void shim_re_guard_signal(int sig, siginfo_t *si, void *context)
 	struct thr *t = shim_self.thr;
 	if (shim_step_trap(sig, si, context))
 		return;
-	if (sig == SIGPIPE || (sig != SIGABRT && si->si_code <= 0) || (sig == SIGABRT && si->si_pid != (int)sys(SYS_getpid)))
-		return; /* from outside, or of a reader who is gone sooner now */
+	if (sig == SIGPIPE)
+		return; /* of a reader who is gone sooner now */
+	if (si->si_code <= 0 && (sig != SIGABRT || si->si_pid != (int)sys(SYS_getpid))) {
+		if (shim_self.thr && shim_self.thr->re)
+			return; /* from outside: what came so is in the trace */
+		shim_ready(CLASS_signal); /* who a child is, it may not have asked yet */
+		if (!shim_self.thr || !shim_self.thr->re) {
+			default_of(sig);
+			sys(SYS_kill, sys(SYS_getpid), sig);
+		}
+		return;
+	}
 	if (t && t->begun && t->re && !shim_run.exiting) {
 		shim_re_look(t);
 		if (t->re->th->spent != 1)
@@ -368,6 +378,15 @@ void shim_re_guards(void)
 		a.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
 		TRUE(sigaction)(sig, &a, 0);
 	}
+}
+
+void shim_re_unguards(void)
+{
+	struct sigaction a;
+	int sig;
+	for (sig = 1; sig < 65; sig++)
+		if (shim_re_guarded(sig) && TRUE(sigaction)(sig, 0, &a) == 0 && a.sa_sigaction == shim_re_guard_signal)
+			default_of(sig);
 }
 
 /* Masks: what they let through came inside of the call. */

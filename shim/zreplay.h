@@ -3089,7 +3089,7 @@ static int zfeed_raise(int sig)
 	if (!x)
 		return ((int (*)(int sig))shim_true(CALL_raise))(sig);
 	(void)sig;
-	return (int)x->ret;
+	return (int)shim_re_ret(x);
 }
 PRINTED(raise, zfeed_raise)
 
@@ -3099,7 +3099,7 @@ static int zfeed_gsignal(int sig)
 	if (!x)
 		return ((int (*)(int sig))shim_true(CALL_gsignal))(sig);
 	(void)sig;
-	return (int)x->ret;
+	return (int)shim_re_ret(x);
 }
 PRINTED(gsignal, zfeed_gsignal)
 

@@ -8023,7 +8023,7 @@ EXPORT int raise(int sig)
 		return REAL(raise)(sig);
 	r = REAL(raise)(sig);
 	shim_end(&e, WRAP_ONCE);
-	e.ret = (i64)r;
+	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(sig);
 	shim_done(&e);
 	return r;
@@ -8037,7 +8037,7 @@ EXPORT int gsignal(int sig)
 		return REAL(gsignal)(sig);
 	r = REAL(gsignal)(sig);
 	shim_end(&e, WRAP_ONCE);
-	e.ret = (i64)r;
+	e.ret = shim_ret_errno((i64)r);
 	e.f1 = (u64)(sig);
 	shim_done(&e);
 	return r;

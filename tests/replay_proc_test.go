@@ -323,9 +323,9 @@ func TestReexecuteSignalStorm(t *testing.T) {
 
 // What small programs did that came out otherwise: threads that were cancelled while they computed, or in system(); commands that
 // ended themselves, or signalled who waited for them; calls by number; locks that could not be destroyed;
-// signals at the end of calls that called others.
+// signals at the end of calls that called others; children that were ended before they did anything.
 func TestReexecuteSmall(t *testing.T) {
-	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced"} {
+	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced", "unborn"} {
 		for _, options := range []string{"", "serial"} {
 			t.Run(name+options, func(t *testing.T) {
 				t.Parallel()
