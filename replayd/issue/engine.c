@@ -496,9 +496,9 @@ int issue_main(int argc, char **argv)
 		r.nanos = r.hz ? (u64)((double)(r.end - r.begin) * 1e9 / (double)r.hz) : 0;
 	}
 	r.cpu = run.shared->cpu;
-	r.loop = (u64)(run.burn.iter_ns * 1e6);
-	r.line = (u64)(run.burn.line_ns * 1e6);
-	r.block = (u64)(run.burn.block_ns * 1e6);
+	r.loop = (u64)(run.burn.iter_ns * 1e6 + 0.5); /* nearest: what was taken over is said again as it was */
+	r.line = (u64)(run.burn.line_ns * 1e6 + 0.5);
+	r.block = (u64)(run.burn.block_ns * 1e6 + 0.5);
 	r.failed = atomic_load(&run.shared->failed);
 	if (r.failed)
 		r.status = PROPHET_ResultFailed;
