@@ -202,6 +202,23 @@ char *feed_cstr(const struct expect *x, char *buf, u64 room)
 	return buf;
 }
 
+/* The C library asks for room for any name, and gives back what is too much: where the rest is left counts for what is allocated next. */
+char *feed_cwd(const struct expect *x, char *buf, u64 room)
+{
+	static void *(*allocate)(size_t), *(*shrink)(void *, size_t);
+	char *s;
+	if (buf)
+		return feed_cstr(x, buf, room);
+	if (!allocate) {
+		shrink = (__typeof__(shrink))shim_find("realloc", 0);
+		allocate = (__typeof__(allocate))shim_find("malloc", 0);
+	}
+	if (!allocate || !shrink || !(buf = allocate(room ? room : PATH_MAX)))
+		return 0;
+	s = feed_cstr(x, buf, room ? room : PATH_MAX);
+	return s && !room ? shrink(s, shim_len(s) + 1) : s;
+}
+
 void feed_flock(const struct expect *x, struct flock *l)
 {
 	struct in in = input(x);

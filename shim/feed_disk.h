@@ -13,6 +13,7 @@ HIDDEN void feed_statfs(const struct expect *x, void *st);
 HIDDEN void feed_statvfs(const struct expect *x, void *st);
 HIDDEN int feed_text(const struct expect *x, void *buf, u64 room); /* 0: the trace has not all of it */
 HIDDEN char *feed_cstr(const struct expect *x, char *buf, u64 room); /* buf NULL: in memory of the program's; NULL: not in the trace */
+HIDDEN char *feed_cwd(const struct expect *x, char *buf, u64 room); /* of getcwd */
 HIDDEN void feed_flock(const struct expect *x, struct flock *l);
 HIDDEN int feed_dirent(const struct expect *x, struct dirent64 *d);
 

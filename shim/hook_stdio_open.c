@@ -37,20 +37,20 @@ static FILE *unseen(FILE *fp)
 	return fp;
 }
 
-#define FOPEN(name)                                                     \
-	EXPORT FILE *name(const char *path, const char *mode)           \
-	{                                                               \
-		struct ev e;                                            \
-		FILE *r;                                                \
-		int flags;                                              \
-		if (!shim_begin(&e, CALL_##name, CLASS_disk, CALLER())) \
-			return unseen(REAL(name)(path, mode));          \
-		shim_pre_nested(&e);                                    \
-		flags = mode_flags(mode);                               \
-		shim_pre_opens(&e, AT_FDCWD, path, flags);              \
-		r = REAL(name)(path, mode);                             \
-		opened(&e, r, path, mode, flags);                       \
-		return r;                                               \
+#define FOPEN(name)                                                                                                                                 \
+	EXPORT FILE *name(const char *path, const char *mode)                                                                                       \
+	{                                                                                                                                           \
+		struct ev e;                                                                                                                        \
+		FILE *r;                                                                                                                            \
+		int flags;                                                                                                                          \
+		if (!shim_begin_fd(&e, CALL_##name, CLASS_disk, CALLER(), unlikely(shim_ctl.serial) ? shim_serial_opens(AT_FDCWD, path) : FD_NONE)) \
+			return unseen(REAL(name)(path, mode));                                                                                      \
+		shim_pre_nested(&e);                                                                                                                \
+		flags = mode_flags(mode);                                                                                                           \
+		shim_pre_opens(&e, AT_FDCWD, path, flags);                                                                                          \
+		r = REAL(name)(path, mode);                                                                                                         \
+		opened(&e, r, path, mode, flags);                                                                                                   \
+		return r;                                                                                                                           \
 	}
 FOPEN(fopen)
 FOPEN(fopen64)
@@ -112,7 +112,7 @@ EXPORT int fclose(FILE *fp)
 {
 	struct ev e;
 	int r, fd;
-	if (!shim_begin(&e, CALL_fclose, CLASS_stdio, CALLER())) {
+	if (!shim_begin_fd(&e, CALL_fclose, CLASS_stdio, CALLER(), fp->_fileno < 0 ? FD_NONE : fp->_fileno)) {
 		shim_object_gone(PROPHET_ObjStdio, fp);
 		return REAL(fclose)(fp);
 	}

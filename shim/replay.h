@@ -110,6 +110,7 @@ HIDDEN u64 shim_syscall_gives(long n, const long *a, i64 r, void **where);
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */
 HIDDEN void shim_re_starts(struct thr *t); /* those that came as the thread, or a handler, began */
+HIDDEN void shim_re_stopped(struct thr *t); /* those that came as it had lost its turn */
 HIDDEN void shim_re_queue(struct thr *t); /* it is pending: the thread has it blocked */
 HIDDEN void shim_re_nudge(struct thr *t); /* a signal is next, for which the thread may wait by computing */
 HIDDEN int shim_re_signal(struct thr *t, int sig, siginfo_t *si); /* a handler begins: 0: the trace has no such signal here */

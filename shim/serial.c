@@ -4,6 +4,7 @@
 #include "wrap.h"
 #include "pause.h"
 #include "thread.h"
+#include "step.h"
 #include "token.h"
 #include <errno.h>
 #include <linux/futex.h>
@@ -123,8 +124,15 @@ int shim_serial_stopped(int sig, const void *info, const void *context)
 	if (t && t->begun && shim_wiped->alive && !t->slot->call && !t->writing && !shim_in_vfork(t) && !(pc >= (u64)__ehdr_start && pc < (u64)etext)) {
 		/* Who cancels it at once waits, as a turn that is not taken is nobody's. */
 		sys(SYS_rt_sigprocmask, SIG_BLOCK, &cancels, &was, 8);
+		/* In a re-execution signals that came with it, and those that came meanwhile, come here. */
+		if (unlikely(t->re != 0))
+			shim_re_stopped(t);
 		shim_serial_take(1);
+		if (unlikely(t->re != 0))
+			shim_re_starts(t);
 		sys(SYS_rt_sigprocmask, SIG_SETMASK, &was, 0, 8);
+		if (unlikely(shim_replays))
+			shim_step_again((void *)(u64)context);
 	}
 	return 1;
 }
@@ -214,14 +222,10 @@ void shim_serial_later(struct thr *t)
 		sys(SYS_rt_sigprocmask, SIG_SETMASK, &t->later, 0, 8);
 }
 
-u64 shim_serial_take(int here)
+static u64 take(u32 me, int here)
 {
-	u32 me = myself(), asleep = 0, seen = 0, look = LOOK_NS;
+	u32 asleep = 0, seen = 0, look = LOOK_NS;
 	u64 since = 0;
-	if (!me)
-		return 0;
-	if (unlikely(shim_replays)) /* an event's is taken when it has been compared */
-		return here && shim_self.thr && shim_self.thr->re ? (u64)shim_token_here(shim_self.thr) : 0;
 	for (;;) {
 		u32 holder = 0, how, turn;
 		struct timespec wait = {0, look};
@@ -269,6 +273,24 @@ u64 shim_serial_take(int here)
 		}
 		since = 0;
 	}
+}
+
+/* A turn that is taken here is told before a signal comes: its handler's records would stand before the turn's. */
+u64 shim_serial_take(int here)
+{
+	struct thr *t = shim_self.thr;
+	u32 me = myself();
+	u64 r;
+	if (!me)
+		return 0;
+	if (unlikely(shim_replays)) /* an event's is taken when it has been compared */
+		return here && t && t->re ? (u64)shim_token_here(t) : 0;
+	if (!here || !t || t->ending)
+		return take(me, here);
+	t->ending = 1;
+	r = take(me, here);
+	shim_serial_later(t);
+	return r;
 }
 
 /* Files keep nobody waiting for another of the run. What is read and written there may be memory that others share. */

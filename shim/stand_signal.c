@@ -10,6 +10,7 @@
 #include "step.h"
 #include "steps_proc.h"
 #include "steps_time.h"
+#include "token.h"
 #include <time.h>
 
 #define BIT(sig) (1ull << ((sig)-1))
@@ -100,6 +101,13 @@ static int at_end(const struct re *re, const struct expect *x)
 	return re->step.returns && x->pc && !shim_expect_told(x) && shim_expect_pc(x) + re->step.moved != re->step.site;
 }
 
+/* One that came where its thread had lost its turn comes as the thread is made to wait, or asks for its next call. */
+static int turnless(struct expects *ex, u32 i)
+{
+	const struct expect *next = shim_expect_at(ex, i + 1);
+	return next && next->kind == EXPECT_TOKEN;
+}
+
 void shim_re_look(struct thr *t)
 {
 	struct re *re = t->re;
@@ -121,7 +129,7 @@ void shim_re_look(struct thr *t)
 			spent = 0;
 			continue;
 		}
-		if (spent == 2 && !re->timer && !shim_step_begin(t, x, i))
+		if (spent == 2 && !re->timer && !turnless(&re->ex, i) && !shim_step_begin(t, x, i))
 			timed(re, (u32)x->f1);
 		break;
 	}
@@ -144,6 +152,17 @@ void shim_re_starts(struct thr *t)
 		shim_re_deliver(t);
 	if (t->re)
 		shim_re_look(t);
+}
+
+void shim_re_stopped(struct thr *t)
+{
+	const struct expect *x;
+	while (t->re && !shim_re_detached()) {
+		x = shim_expect(&t->re->ex);
+		if (!at_start(x) && (x->kind != EXPECT_SIGNAL || x->call || shim_re_is_fault(x) || !turnless(&t->re->ex, 0)))
+			return;
+		shim_re_deliver(t);
+	}
 }
 
 static void info(siginfo_t *si, const struct expect *x)
@@ -187,8 +206,14 @@ void shim_re_deliver(struct thr *t)
 		shim_re_differs(t, x, PROPHET_DiffersSignal, 0, sig, 0, "");
 		return;
 	}
+	if (turnless(&re->ex, 0)) {
+		shim_token_give(t);
+		shim_token_await(t, shim_expect_at(&re->ex, 1)); /* others may have to set its handler first */
+		if (shim_re_detached())
+			return;
+	}
+	re->delivers = t->depth + 1; /* one that is not blocked comes as it is sent */
 	shim_re_queue(t);
-	re->delivers = t->depth + 1;
 	sys(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, &was, 8);
 	if (was & bit)
 		sys(SYS_rt_sigprocmask, SIG_BLOCK, &bit, 0, 8);

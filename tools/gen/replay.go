@@ -38,8 +38,12 @@ var objects = []string{
 // writes to the program's memory overlaps with nothing of another thread.
 // What is done to names and sizes of files keeps it too: it waits for the disk alone. So does what begins and ends an
 // object, or a name of one, which processes may share: only a condition or a barrier waits for those who are still at it.
+// And what the C library does with directories and modules: it takes memory, and others would get other addresses.
 func holds(c cabi.Call) bool {
-	if slices.Contains(objects, c.Name) {
+	if slices.Contains(objects, c.Name) || c.Name == "dlclose" {
+		return true
+	}
+	if nesting(c) && c.Class == cabi.Disk && !strings.Contains(c.Name, "fopen") && !strings.Contains(c.Name, "freopen") {
 		return true
 	}
 	if nesting(c) || strings.Contains(c.Rec, "; seq") || c.Block && c.Class != cabi.Disk {
