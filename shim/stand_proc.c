@@ -359,9 +359,26 @@ static int re_sigqueue(pid_t pid, int sig, const union sigval value)
 }
 STANDIN(sigqueue, re_sigqueue)
 
+/* For a process outside the run something stands in that can be waited for in vain. */
+static long pidfd(const struct expect *x, pid_t pid, unsigned flags)
+{
+	if (x->ret < 0)
+		return x->ret;
+	return shim_id_now(PROPHET_IDTask, (u64)pid) == ~0ull ? sys(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)
+							      : sys(SYS_pidfd_open, shim_task_now(pid), flags);
+}
+
 static int re_pidfd_open(pid_t pid, unsigned flags)
 {
-	return TRUE(pidfd_open)(shim_re_of(CALL_pidfd_open) ? (pid_t)shim_task_now(pid) : pid, flags);
+	struct expect *x = shim_re_of(CALL_pidfd_open);
+	long fd;
+	if (!x)
+		return TRUE(pidfd_open)(pid, flags);
+	fd = pidfd(x, pid, flags);
+	if (fd >= 0)
+		return (int)fd;
+	errno = (int)-fd;
+	return -1;
 }
 STANDIN(pidfd_open, re_pidfd_open)
 
@@ -524,10 +541,13 @@ static long re_syscall(long n, ...)
 		}
 		return shim_re_ret(x);
 	case SYS_pidfd_open:
+		r = pidfd(x, (pid_t)a[0], (unsigned)a[1]);
+		if (r >= 0)
+			return r;
+		errno = (int)-r;
+		return -1;
 	case SYS_setpgid:
-		a[0] = (long)shim_task_now((int)a[0]);
-		a[1] = n == SYS_setpgid ? (long)shim_task_now((int)a[1]) : a[1];
-		return real(n, a[0], a[1]);
+		return real(n, shim_task_now((int)a[0]), shim_task_now((int)a[1]));
 	case SYS_mmap:
 	case SYS_mremap:
 	case SYS_brk:

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -572,6 +573,43 @@ func TestReexecMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, "setting", string(before), string(after))
+}
+
+// Processes outside are left alone.
+func TestReexecOthers(t *testing.T) {
+	other := exec.Command("sh", "-c", "trap 'echo signalled' USR1; echo ready; while :; do read x && echo $x; done")
+	in, err := other.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := other.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Wait()
+	defer other.Process.Kill()
+	r := bufio.NewReader(out)
+	said := func() string {
+		line, _ := r.ReadString('\n')
+		return strings.TrimSpace(line)
+	}
+	compare(t, "start", "ready", said())
+	cmd := Cmd{Argv: []string{compile(t, filepath.Join(top, "tests", "replay", "others.c")), strconv.Itoa(other.Process.Pid)}}
+	rec := cmd.Recorded(t)
+	in.Write([]byte("one\n"))
+	compare(t, "recorded", "signalled one", said()+" "+said())
+	if !strings.Contains(rec.Stdout, "priority 1") {
+		t.Fatalf("the recorded run: %q %s", rec.Stdout, clip(rec.Stderr))
+	}
+	compare(t, "standard output", rec.Stdout, cmd.Reexecuted(t, rec).Stdout)
+	in.Write([]byte("two\n"))
+	compare(t, "re-executed", "two", said())
+	if n, err := unix.Getpriority(unix.PRIO_PROCESS, other.Process.Pid); err != nil || n != 19 { // the system call's 20 less
+		t.Errorf("priority %d, %v: the re-execution set it", n, err)
+	}
 }
 
 const systemLog = "/dev/log"
