@@ -6,6 +6,7 @@
  */
 #undef __EXCEPTIONS
 #include "replay.h"
+#include "scrub.h"
 #include "steps_proc.h"
 
 static void ending(void *t)
@@ -20,6 +21,7 @@ static void *begin_posix(void *p)
 	void *r;
 	shim_thread_begin(t);
 	pthread_cleanup_push(ending, t);
+	shim_scrub_thread();
 	r = ((void *(*)(void *))t->start)(t->arg);
 	pthread_cleanup_pop(1);
 	return r;
@@ -34,6 +36,7 @@ void shim_thread_fired(u32 nth, void (*fn)(union sigval), union sigval v)
 		shim_thread_starts(t);
 	}
 	pthread_cleanup_push(ending, t);
+	shim_scrub_thread();
 	fn(v);
 	pthread_cleanup_pop(1);
 }
@@ -44,6 +47,7 @@ static int begin_c11(void *p)
 	int r;
 	shim_thread_begin(t);
 	pthread_cleanup_push(ending, t);
+	shim_scrub_thread();
 	r = ((thrd_start_t)t->start)(t->arg);
 	pthread_cleanup_pop(1);
 	return r;

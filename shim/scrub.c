@@ -8,6 +8,7 @@
 
 #define DEPTH 16384 /* of a stack whose bounds are known */
 #define DEPTH_ANY 1024 /* we have used as much ourselves just now */
+#define DEPTH_BEGUN 4096 /* at a thread's beginning: even the smallest stacks have as much */
 #define ABOVE 65536 /* of where we are first asked: constructors may run far below main */
 
 static u64 low, high; /* of the first thread's stack */
@@ -47,6 +48,12 @@ void shim_scrub(struct ev *e)
 	e->note = e->data_kind = e->inlen = e->held = 0;
 	clear(sp < high && sp - DEPTH > low && !e->t->depth ? DEPTH : DEPTH_ANY); /* so may a handler's have */
 	shim_step_go(e->t);
+}
+
+void shim_scrub_thread(void)
+{
+	if (shim_ctl.serial)
+		clear(DEPTH_BEGUN);
 }
 
 /* What stands between a frame's buffers and its return address is random, and stays on the stack when the frame is gone. The

@@ -10,6 +10,7 @@
 
 HIDDEN void shim_scrub_boot(void); /* on the first thread's stack */
 HIDDEN void shim_scrub(struct ev *e); /* it is written */
+HIDDEN void shim_scrub_thread(void); /* its routine is next */
 HIDDEN void shim_scrub_guard(void); /* from our constructor: whoever returns to main was compiled without a guard */
 
 #endif

@@ -54,6 +54,7 @@ static int spawn(int n, char *program, const char *traces, char **vars, int nvar
 	if (*traces)
 		env[1][k++] = trace;
 	env[1][k] = NULL;
+	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* what the bench was started with by chance, and a trace would describe */
 	took[0] = calloc((size_t)n, sizeof(double));
 	took[1] = calloc((size_t)n, sizeof(double));
 	for (i = 0; i < 2 * n; i++) {

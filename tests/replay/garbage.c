@@ -20,6 +20,13 @@ static __attribute__((noinline)) unsigned garbage(void)
 	return sum;
 }
 
+static void *begins(void *sum)
+{
+	*(unsigned *)sum = garbage();
+	usleep(1000);
+	return 0;
+}
+
 #define LOOK(call)                                            \
 	do {                                                  \
 		call;                                         \
@@ -38,6 +45,7 @@ int main(void)
 	struct addrinfo *list;
 	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 	struct pollfd p = {0};
+	pthread_t threads[6];
 	strcpy(a, name);
 	LOOK(clock_gettime(CLOCK_REALTIME, &t));
 	LOOK(time(0));
@@ -57,6 +65,13 @@ int main(void)
 	LOOK(usleep(100));
 	LOOK(getpid());
 	LOOK(gethostname(line, sizeof line));
+	for (i = 0; i < 6; i++) { /* on stacks that were used, too */
+		pthread_create(&threads[i], 0, begins, &sums[n++]);
+		if (i % 2)
+			pthread_join(threads[i], 0);
+	}
+	for (i = 0; i < 6; i += 2)
+		pthread_join(threads[i], 0);
 	for (i = 0; i < n; i++)
 		printf("%08x%s", sums[i], i % 8 == 7 ? "\n" : " ");
 	printf("%d\n", same);
