@@ -128,7 +128,7 @@ func (m *measurer) record(ctx context.Context, w *workload) (*known, error) {
 	}
 	if w.minds {
 		if err := m.prophet(ctx, dir, "sense", k.trace); err != nil {
-			return nil, fmt.Errorf("what %s minds: %w", w.name, err)
+			fmt.Fprintf(os.Stderr, "accuracy: what %s minds is not known, and issues walk no memory: %v\n", w.name, err)
 		}
 		s, err := sense.Load(k.trace)
 		if err != nil {

@@ -110,7 +110,7 @@ func saySense(s *sense.Sense) {
 	switch w := s.Walk; {
 	case w != nil:
 		fmt.Printf("loop       walks %s: %.3f times\n", bytesText(int64(w.Bytes)), w.Growth)
-	case s.OneCore.Matters() || s.OneCore == nil && s.Neighbour.Matters():
+	case s.OneCore.Matters() || s.Neighbour.Matters():
 		fmt.Println("loop       walks no memory: no walk was found that minds as much. Is something else running?")
 	default:
 		fmt.Println("loop       walks no memory: the program minds less than can be measured")
@@ -145,9 +145,10 @@ func senseTrace(ctx context.Context, path string, argv []string, threads, pairs 
 	}
 	s.Neighbour, s.OneCore = sense.NewGrowth(used[sense.Neighbour], used["alone"]), sense.NewGrowth(used[sense.OneCore], used["alone"])
 	s.Alone = slices.Min(used["alone"]) / 1e9
-	// Threads that share a core are what predictions meet; where that cannot be tried, the neighbour stands for it.
+	// Threads that share a core are what predictions meet. The neighbour stands for it where that cannot be tried, and where nothing was
+	// to be seen of it: what one core's threads take from one another may be there the next minute, when others take from both.
 	company, g := sense.OneCore, s.OneCore
-	if g == nil {
+	if !g.Matters() {
 		company, g = sense.Neighbour, s.Neighbour
 	}
 	if g.Matters() {
