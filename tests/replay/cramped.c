@@ -1,34 +1,6 @@
 /* Two signals come again and again while threads with the smallest stacks begin and end. */
+#include "storm.h"
 #include <limits.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
-
-static sem_t handled[2];
-static volatile int over;
-static int came;
-
-static void handler(int sig)
-{
-	__atomic_add_fetch(&came, 1, __ATOMIC_RELAXED);
-	sem_post(&handled[sig == SIGUSR2]);
-}
-
-static void *sends(void *which)
-{
-	while (!over) {
-		sem_wait(&handled[which != 0]);
-		kill(getpid(), which ? SIGUSR2 : SIGUSR1);
-	}
-	return 0;
-}
-
-static void *ends(void *none)
-{
-	return none;
-}
 
 int main(void)
 {

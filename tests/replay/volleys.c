@@ -1,37 +1,11 @@
 /* A signal comes again and again, each as the one before was handled: as threads begin and end, as they are made, inside of waits, and
  * as the handler of another is about to return. How often is counted, and told. */
-#include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <stdio.h>
+#include "storm.h"
 #include <time.h>
-#include <unistd.h>
 
-static sem_t handled[2];
-static volatile int over;
-static int came, waits;
+static int waits;
 static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
-
-static void handler(int sig)
-{
-	__atomic_add_fetch(&came, 1, __ATOMIC_RELAXED);
-	sem_post(&handled[sig == SIGUSR2]);
-}
-
-static void *sends(void *which)
-{
-	while (!over) {
-		sem_wait(&handled[which != 0]);
-		kill(getpid(), which ? SIGUSR2 : SIGUSR1);
-	}
-	return 0;
-}
-
-static void *ends(void *none)
-{
-	return none;
-}
 
 static void *waiting(void *none)
 {
