@@ -148,4 +148,17 @@ func TestTries(t *testing.T) {
 	if want := []int64{1, 2, 1}; !slices.Equal(got, want) {
 		t.Errorf("with a lock: %v, want %v", got, want)
 	}
+	// A file's lock is given back by two operations, of which the second one says which part of it that was: a try after that is the first one.
+	part, free := cabi.ProgOp{Code: cabi.OpMore, A: 1, B: 1}, try(1, 0)
+	free.A = lockNone
+	p, got = past{}, nil
+	for _, o := range []cabi.ProgOp{try(1, failed), part, sleep, try(1, failed), part, sleep, try(1, 0), part, write, free, part, try(1, failed), part, sleep} {
+		if o.Code == cabi.OpSleep {
+			got = append(got, p.next())
+		}
+		p.add(&o)
+	}
+	if want := []int64{1, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("with a lock of a part of a file: %v, want %v", got, want)
+	}
 }

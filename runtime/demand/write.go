@@ -118,6 +118,11 @@ func (p *past) tried(o *cabi.ProgOp) {
 	case t.got && works(o):
 		t.worked = true
 	}
+	p.gave()
+}
+
+func (p *past) gave() {
+	t := &p.tries
 	t.gave = t.gave || t.worked && (p.has() == 0 || p.has() == t.locks)
 }
 
@@ -169,6 +174,7 @@ func (p *past) hold(o *cabi.ProgOp) {
 			p.files.take(l.Obj, l.B, o.A, l.A&0xff, l.A&0xff == lockNone)
 		}
 		p.part = cabi.ProgOp{}
+		p.gave() // only now a file's lock is back
 	case cabi.OpClose:
 		p.files.closed(o.Obj)
 	}

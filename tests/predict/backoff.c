@@ -1,5 +1,6 @@
 // cflags: -O2
-// Processes that try for a lock of a file again and again, and wait longer each time: "rungs" has them work for some time with the lock. "late" has one
+// Processes that try for a lock of a file again and again, and wait longer each time: "rungs" has them work for some time with the lock, and as long
+// as they are told to without it, so that it may be somebody else's when they come back. "late" has one
 // lock that is free at home whenever somebody tries for it, and another one that is not.
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static void take(int fd, int part)
 		usleep(1000 * ms[n < 6 ? n : 5]);
 }
 
-static void rungs(int fd, int times)
+static void rungs(int fd, int times, unsigned rest)
 {
 	for (int i = 0; i < times; i++) {
 		take(fd, 0);
@@ -39,7 +40,7 @@ static void rungs(int fd, int times)
 		if (pwrite(fd, "x", 1, 4096) != 1)
 			_exit(1);
 		set(fd, 0, F_UNLCK);
-		burn(200000);
+		burn(rest);
 	}
 }
 
@@ -49,7 +50,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++)
 		if (!fork()) {
 			if (!late) {
-				rungs(fd, 12);
+				rungs(fd, 12, argc > 3 ? (unsigned)atoi(argv[3]) : 200000);
 			} else if (!i) {
 				take(fd, 0);
 				usleep(20000);
