@@ -89,20 +89,6 @@ static int kernels_file(int fd, const struct stat *st)
 	return (int)yes;
 }
 
-/* Cut off at size; its length. */
-static long path_of(int fd, char *path, u64 size)
-{
-	char at[32];
-	struct text s;
-	long r;
-	shim_text(&s, at, sizeof at);
-	shim_put(&s, "/proc/self/fd/");
-	shim_putd(&s, fd);
-	r = sys(SYS_readlinkat, AT_FDCWD, at, path, size - 1);
-	path[r > 0 ? r : 0] = 0;
-	return r;
-}
-
 /* Of the kernel's files only those of processes are inside a re-execution's world. */
 static int machines_file(int fd)
 {
@@ -116,7 +102,7 @@ static int machines_file(int fd)
 	case 0x65735546: /* fuse */
 		return 0;
 	case 0x9fa0:
-		return path_of(fd, at, sizeof at) <= 0 || !shim_starts(at, procs) || at[sizeof procs - 1] < '0' || at[sizeof procs - 1] > '9';
+		return shim_fd_path(fd, at, sizeof at) <= 0 || !shim_starts(at, procs) || at[sizeof procs - 1] < '0' || at[sizeof procs - 1] > '9';
 	}
 	return 1;
 }
@@ -319,7 +305,7 @@ u64 shim_fd_slow(struct thr *t, int fd)
 	i->flags = 0;
 	classify(i, fd, &st);
 	shim_fd_known_now(fd);
-	r = path_of(fd, name, sizeof name);
+	r = shim_fd_path(fd, name, sizeof name);
 	if (has_name(i))
 		shim_object_say(t, i->name, PROPHET_ObjFd, (u64)fd, r > 0 ? name : "?");
 	i->obj = name_of(t, i, fd, r > 0 ? name : "?");

@@ -18,9 +18,8 @@ int shim_dir_fd(DIR *d)
  * that are numbers of ours. */
 static int ours(int dirfd, const char *path, const char *name)
 {
-	char a[256], b[256], at[32];
+	char a[256], b[256], at[FD_LINK];
 	struct statfs fs;
-	struct text s;
 	const char *end;
 	u64 n;
 	long la, lb, d = dirfd;
@@ -33,18 +32,12 @@ static int ours(int dirfd, const char *path, const char *name)
 	if (path && (d = sys(SYS_openat, dirfd, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0)) < 0)
 		return 0;
 	if (sys(SYS_fstatfs, d, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC) {
-		shim_text(&s, at, sizeof at);
-		shim_put(&s, "/proc/self/fd/");
-		shim_put(&s, name);
 		la = sys(SYS_readlinkat, d, name, a, sizeof a);
-		lb = sys(SYS_readlinkat, AT_FDCWD, at, b, sizeof b);
+		lb = sys(SYS_readlinkat, AT_FDCWD, shim_fd_link(at, (i64)n), b, sizeof b);
 		if (la > 0) {
 			yes = la == lb && !__builtin_memcmp(a, b, (size_t)la);
 		} else { /* fdinfo holds files */
-			shim_text(&s, at, sizeof at);
-			shim_put(&s, "/proc/self/fd/");
-			shim_putd(&s, d);
-			lb = sys(SYS_readlinkat, AT_FDCWD, at, b, sizeof b);
+			lb = sys(SYS_readlinkat, AT_FDCWD, shim_fd_link(at, d), b, sizeof b);
 			yes = la == -EINVAL && lb > 7 && !__builtin_memcmp(b + lb - 7, "/fdinfo", 7);
 		}
 	}

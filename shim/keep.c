@@ -171,15 +171,11 @@ static int copy(int from, int to, u64 size)
 /* Keeps the content of what `from` is open on. */
 static u32 keep_into(long dir, int from, const char *name, const struct stat *st, int may_link)
 {
-	char link[40];
-	struct text s;
+	char link[FD_LINK];
 	u32 how = PROPHET_KeptFailed;
 	long to;
 	if (may_link && (u64)st->st_size >= LINK_MIN) {
-		shim_text(&s, link, sizeof link);
-		shim_put(&s, "/proc/self/fd/");
-		shim_putd(&s, from);
-		if (sys(SYS_linkat, AT_FDCWD, link, dir, name, AT_SYMLINK_FOLLOW) == 0)
+		if (sys(SYS_linkat, AT_FDCWD, shim_fd_link(link, from), dir, name, AT_SYMLINK_FOLLOW) == 0)
 			return PROPHET_KeptCopy;
 	}
 	to = sys(SYS_openat, dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -217,7 +213,7 @@ static int of_trace(char *name, long len)
 /* Signals are blocked; from is closed here. */
 static void keep(struct thr *t, int from, const struct stat *st, const char *path, int may_link)
 {
-	char name[40], at[40], full[400];
+	char name[40], full[400];
 	struct text s;
 	struct stat now;
 	u32 how = PROPHET_KeptFailed;
@@ -229,11 +225,7 @@ static void keep(struct thr *t, int from, const struct stat *st, const char *pat
 			sys(SYS_close, from);
 		return;
 	}
-	shim_text(&s, at, sizeof at);
-	shim_put(&s, "/proc/self/fd/");
-	shim_putd(&s, from);
-	r = sys(SYS_readlinkat, AT_FDCWD, at, full, sizeof full - 1);
-	full[r > 0 ? r : 0] = 0;
+	r = shim_fd_path(from, full, sizeof full);
 	if (of_trace(full, r)) {
 		sys(SYS_close, from);
 		return;
@@ -316,16 +308,12 @@ void shim_keep_attributes(struct thr *t, int fd, const char *path, int at_flags)
 
 static void keep_open(struct thr *t, int fd, const struct stat *st)
 {
-	char at[40];
-	struct text s;
+	char at[FD_LINK];
 	u64 mask;
 	if (!claims(t, st, ""))
 		return;
-	shim_text(&s, at, sizeof at);
-	shim_put(&s, "/proc/self/fd/");
-	shim_putd(&s, fd);
 	shim_block(&mask);
-	keep(t, (int)open_to_read(AT_FDCWD, at, 0), st, at, 0);
+	keep(t, (int)open_to_read(AT_FDCWD, shim_fd_link(at, fd), 0), st, at, 0);
 	shim_unblock(&mask);
 }
 

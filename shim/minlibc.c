@@ -1,5 +1,6 @@
 /* See minlibc.h. */
 #include "minlibc.h"
+#include <fcntl.h>
 
 void shim_text(struct text *t, char *buf, u32 cap)
 {
@@ -35,6 +36,23 @@ void shim_putd(struct text *t, i64 v)
 	if (v < 0)
 		*--p = '-';
 	shim_putn(t, p, (size_t)(b + sizeof b - p));
+}
+
+const char *shim_fd_link(char link[FD_LINK], i64 fd)
+{
+	struct text t;
+	shim_text(&t, link, FD_LINK);
+	shim_put(&t, "/proc/self/fd/");
+	shim_putd(&t, fd);
+	return link;
+}
+
+long shim_fd_path(i64 fd, char *path, u64 size)
+{
+	char link[FD_LINK];
+	long r = sys(SYS_readlinkat, AT_FDCWD, shim_fd_link(link, fd), path, size - 1);
+	path[r > 0 ? r : 0] = 0;
+	return r;
 }
 
 void shim_putx(struct text *t, u64 v, int digits)

@@ -50,6 +50,12 @@ HIDDEN void shim_putn(struct text *t, const char *s, size_t n);
 HIDDEN void shim_putd(struct text *t, i64 v);
 HIDDEN void shim_putx(struct text *t, u64 v, int digits);
 HIDDEN void shim_putjson(struct text *t, const char *s); /* quoted and escaped */
+
+/* The kernel's name for a descriptor; and where it leads, cut off at size: the length. */
+#define FD_LINK 32
+HIDDEN const char *shim_fd_link(char link[FD_LINK], i64 fd);
+HIDDEN long shim_fd_path(i64 fd, char *path, u64 size);
+
 HIDDEN u64 shim_parse(const char *s, const char **end);
 HIDDEN u64 shim_hash64(const void *p, size_t n, u64 seed); /* XXH64 */
 

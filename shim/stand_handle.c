@@ -18,19 +18,11 @@ static struct named {
 } handles[HANDLES];
 static u64 numbers;
 
-static void fd_link(char *buf, u64 n, int fd)
-{
-	struct text t;
-	shim_text(&t, buf, n);
-	shim_put(&t, "/proc/self/fd/");
-	shim_putd(&t, fd);
-}
-
 static int re_name_to_handle_at(int dirfd, const char *path, struct file_handle *h, int *mount, int flags)
 {
 	struct expect *x = shim_re_of(CALL_name_to_handle_at);
 	struct statx st;
-	char link[64];
+	char link[FD_LINK];
 	struct named *n;
 	u64 number;
 	long fd, r;
@@ -44,9 +36,8 @@ static int re_name_to_handle_at(int dirfd, const char *path, struct file_handle 
 		errno = EOVERFLOW;
 		return -1;
 	}
-	fd_link(link, sizeof link, dirfd);
 	if (flags & AT_EMPTY_PATH && !path[0])
-		fd = sys(SYS_openat, AT_FDCWD, link, O_PATH | O_CLOEXEC, 0);
+		fd = sys(SYS_openat, AT_FDCWD, shim_fd_link(link, dirfd), O_PATH | O_CLOEXEC, 0);
 	else
 		fd = sys(SYS_openat, dirfd, path, O_PATH | O_CLOEXEC | (flags & AT_SYMLINK_FOLLOW ? 0 : O_NOFOLLOW), 0);
 	if (fd < 0) {
@@ -55,9 +46,7 @@ static int re_name_to_handle_at(int dirfd, const char *path, struct file_handle 
 	}
 	number = __atomic_add_fetch(&numbers, 1, __ATOMIC_RELAXED);
 	n = &handles[number % HANDLES];
-	fd_link(link, sizeof link, (int)fd);
-	r = sys(SYS_readlinkat, AT_FDCWD, link, n->path, sizeof n->path - 1);
-	n->path[r > 0 ? r : 0] = 0;
+	r = shim_fd_path(fd, n->path, sizeof n->path);
 	n->number = r > 0 && r < (long)sizeof n->path - 1 ? number : 0;
 	shim_zero(&st, sizeof st);
 	sys(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st);

@@ -160,9 +160,8 @@ static void handed(struct text *t, u64 limit)
 	if (!any)
 		count = sys(SYS_fstat, 0, &st) == 0 && S_ISREG(st.st_mode);
 	for (i = 0; i < count; i++) {
-		char at[32], name[512];
-		struct text path;
-		long flags, off, r = 0;
+		char name[512];
+		long flags, off;
 		if (p[i].revents & POLLNVAL || shim_fd_ours((int)i) || t->len > META_MAX * 7 / 8 || sys(SYS_fstat, i, &st) != 0)
 			continue;
 		flags = sys(SYS_fcntl, i, F_GETFL, 0) & (O_ACCMODE | O_APPEND | O_NONBLOCK);
@@ -178,13 +177,9 @@ static void handed(struct text *t, u64 limit)
 		}
 		if (i < 3 && (i || !S_ISREG(st.st_mode)))
 			continue;
-		if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISCHR(st.st_mode)) {
-			shim_text(&path, at, sizeof at);
-			shim_put(&path, "/proc/self/fd/");
-			shim_putd(&path, (i64)i);
-			r = sys(SYS_readlinkat, AT_FDCWD, at, name, sizeof name - 1);
-		}
-		name[r > 0 ? r : 0] = 0;
+		*name = 0;
+		if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || S_ISCHR(st.st_mode))
+			shim_fd_path(i, name, sizeof name);
 		shim_put(t, between);
 		between = ", ";
 		shim_put(t, "{\"fd\": ");
