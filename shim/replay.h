@@ -53,7 +53,8 @@ struct re {
 	u32 alone; /* alone: turns that others should give before the end of its process do not come, and it waits for none */
 	u32 handlers, busy; /* signals of the trace whose handlers have not returned. busy: a handler may have interrupted us */
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
-	u32 delivers, pad2; /* the depth of the handler that is delivered */
+	u32 delivers; /* the depth of the handler that is delivered */
+	u32 dear; /* so many waits more it does not yield (turn.c) */
 	u64 waited, strange; /* ns: longer than in the recording; for threads that have not begun (stand_sleep.c) */
 	u8 path[256];
 	struct step step;
