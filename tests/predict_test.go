@@ -180,11 +180,15 @@ func TestIssueFirstEnds(t *testing.T) {
 
 // Who waits in vain for longer than home did waits for the same thing again: it does not take up what comes later.
 func TestIssueInVain(t *testing.T) {
-	path := recordedProgram(t, "impatient")
-	r := issueHere(t, path, "--scale", "3")
-	// With each wait an arrival of its own, each went another way than home.
-	if waits := r.Wall.Seconds() * 100; r.Forced > 0 || float64(r.Other) > 0.8*waits {
-		t.Errorf("of %.0f waits of 10 ms: %+v", waits, r)
+	for _, args := range [][]string{nil, {"held"}} {
+		path := recordedProgram(t, "impatient", args...)
+		for _, scale := range []string{"3", "0.5"} {
+			r := issueHere(t, path, "--scale", scale)
+			// With each wait an arrival of its own, each went another way than home.
+			if waits := r.Wall.Seconds() * 100; r.Forced > 0 || float64(r.Other) > 0.8*waits {
+				t.Errorf("%v, %s times the demand, of %.0f waits of 10 ms: %+v", args, scale, waits, r)
+			}
+		}
 	}
 }
 

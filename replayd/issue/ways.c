@@ -723,10 +723,15 @@ static u64 next_got(const struct self *s, u64 at, i64 got)
 	if (got < 0)
 		return ~0ull;
 	struct evens evens = {0};
+	u64 left_out = 0;
 	for (u64 i = at + 1; i < run.head->ops && i < at + FORWARD; i++) {
 		const struct progop *x = &run.ops[i];
-		if (x->code == op->code && x->site == op->site && x->flags & PROPHET_OpChoice && kind(x->want) == got && !evens.uneven)
+		left_out += x->code == PROPHET_OpWait && x->a == op->a;
+		if (x->code == op->code && x->site == op->site && x->flags & PROPHET_OpChoice && kind(x->want) == got && !evens.uneven) {
+			if (op->code == PROPHET_OpWait && run.preds[op->a].kind == PROPHET_PredRows)
+				run.pred[op->a].arrived += left_out; /* its mutex is held */
 			return i + 1;
+		}
 		if (x->code == PROPHET_OpLock || x->code == PROPHET_OpUnlock ? !even(&evens, x) : works(x))
 			return ~0ull;
 	}

@@ -299,7 +299,25 @@ func (l *loops) exact(p *loop) *explanation {
 	if unit, order := l.barrier(p); unit > 0 {
 		return &explanation{pred: cabi.ProgPred{Kind: cabi.PredBarrier, Unit: uint32(unit)}, order: order}
 	}
+	if x := p.queue(0); x != nil || !p.missed() {
+		return x
+	}
 	return p.queue(0)
+}
+
+// missed takes who was told, and was held up until its time was over, for woken, as whoever looks again finds it so; where one thread
+// alone waits: of several another one may have been told.
+func (p *loop) missed() (some bool) {
+	p.narrow(waiters)
+	if !p.choose(cabi.OwnThread) {
+		return false
+	}
+	for a := range p.arrivals {
+		if a.late && p.below(a.passed) > p.below(a.slept) {
+			a.late, some = false, true
+		}
+	}
+	return some
 }
 
 // near does with few exceptions.
@@ -751,7 +769,8 @@ func (p *loop) ends() bool {
 	return len(makers) > 1
 }
 
-// needs is for each arrival, in the order in which they came, how many releases it is known to have needed.
+// needs is for each arrival, in the order in which they came, how many releases it is known to have needed; of one that waited in vain,
+// as many as would have woken it.
 func (p *loop) needs() []uint64 {
 	var rows []uint64
 	most := int64(0)
@@ -759,7 +778,11 @@ func (p *loop) needs() []uint64 {
 		if a.events > 0 && !a.late {
 			most = max(most, min(p.below(a.slept)+1, p.below(a.passed)))
 		}
-		rows = append(rows, uint64(min(most, p.below(a.passed))))
+		if a.late {
+			rows = append(rows, uint64(p.below(a.slept)+1))
+		} else {
+			rows = append(rows, uint64(min(most, p.below(a.passed))))
+		}
 	}
 	return rows
 }

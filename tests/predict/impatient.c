@@ -1,10 +1,12 @@
-// Who hands out work looks every few ms whether it is done: how often, the work's length decides. It is told of parts, too.
+// Who hands out work looks every few ms whether it is done: how often, the work's length decides. It is told of parts, too;
+// "held": of some only when its time is over, and the lock not free yet, and of the last one twice.
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t given = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
-static int works, gave;
+static int works, gave, held;
 enum { ROUNDS = 6 };
 
 static void *work(void *p)
@@ -18,6 +20,11 @@ static void *work(void *p)
 			for (volatile int n = 0; n < 75000000; n++)
 				;
 			pthread_mutex_lock(&lock);
+			if (held && i % 2 && !part) {
+				usleep(30000);
+				if (i == ROUNDS - 1)
+					pthread_cond_signal(&done);
+			}
 			if (!part)
 				works = i;
 			pthread_cond_signal(&done);
@@ -27,9 +34,11 @@ static void *work(void *p)
 	return p;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	pthread_t t;
+	(void)argv;
+	held = argc > 1;
 	if (pthread_create(&t, NULL, work, NULL))
 		return 1;
 	for (int i = 1; i <= ROUNDS; i++) {
