@@ -83,6 +83,17 @@ void shim_re_fd_place(i64 want)
 	all_before(want, 0);
 }
 
+/* A forked child may have what another thread of its parent was making, in the kernel or in a call that was not over: here that
+ * thread may be before it, or behind it. Whoever closes what is not there has this instead. */
+static void stands_for(int fd)
+{
+	long null = sys(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+	if (null >= 0 && null != fd) {
+		sys(SYS_dup3, null, fd, O_CLOEXEC);
+		sys(SYS_close, null);
+	}
+}
+
 /* What is closed may be what another thread made: then when that has come. What was not open is left as it is now. */
 const struct expect *shim_re_closes(u32 call, int fd)
 {
@@ -98,6 +109,8 @@ const struct expect *shim_re_closes(u32 call, int fd)
 		if (round)
 			shim_re_goes_on(t);
 	}
+	if (t && x && x->ret == 0 && unlikely(!in_use(fd)) && shim_re_alone(t))
+		stands_for(fd);
 	return x && x->ret == -EBADF ? x : 0;
 }
 

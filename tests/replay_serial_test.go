@@ -91,6 +91,12 @@ func TestSerialShared(t *testing.T) {
 	replayed(t, 5, "closed.c") // and what a descriptor was is known when it is gone
 }
 
+// A forked child has what a call of its parent's had made and not yet told.
+func TestSerialForked(t *testing.T) {
+	t.Parallel()
+	replayed(t, 5, "forked.c")
+}
+
 // Signals come in storms: as threads begin and end, in calls, and in handlers, whose records are never lost.
 func TestSerialVolleys(t *testing.T) {
 	t.Parallel()
