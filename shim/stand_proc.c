@@ -476,7 +476,7 @@ static long re_syscall(long n, ...)
 	if (!x)
 		return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
 	len = shim_syscall_gives(n, a, x->ret, &p);
-	if (len && !x->data && x->ret >= 0 && n != SYS_setitimer && n != SYS_rt_sigtimedwait)
+	if (len && !x->data && x->ret >= 0 && n != SYS_setitimer && n != SYS_rt_sigtimedwait && n != SYS_wait4 && n != SYS_waitid)
 		real(n, a[0], a[1], a[2], a[3], a[4], a[5]); /* not recorded: it has what is so now */
 	if (shim_syscall_asks(n) && x->ret >= 0 && (!len || shim_index->moved))
 		return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -531,6 +531,8 @@ static long re_syscall(long n, ...)
 			return r < 0 ? r : x->ret;
 		}
 		return waited(x, 0, 0, (int)a[2]);
+	case SYS_waitid:
+		return real(n, a[0], a[0] == P_PID ? shim_task_now((int)a[1]) : a[1], a[2], a[3], 0);
 	case SYS_getrandom:
 	case SYS_rt_sigpending:
 		return shim_re_ret(x);

@@ -1,6 +1,7 @@
-/* What system calls by number say of time and use, of files and of who one is, and handlers that one installs. */
+/* What system calls by number say of time and use, of files and of who one is, of children and of keys, and handlers that one installs. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <sys/time.h>
 #include <sys/times.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,6 +75,36 @@ static void shape(void)
 #endif
 }
 
+/* What a child has used is not what it uses in a re-execution. */
+static void children(void)
+{
+	struct rusage u;
+	siginfo_t si;
+	int i, status = 0;
+	for (i = 0; i < 2; i++) {
+		pid_t child = fork();
+		if (!child)
+			_exit(3);
+		memset(&u, 0, sizeof u);
+		if (i)
+			say("waitid", syscall(SYS_waitid, P_PID, child, &si, WEXITED, &u), &u, sizeof u);
+		else
+			say("wait4", syscall(SYS_wait4, child, &status, 0, &u), &u, sizeof u);
+		printf("status %d\n", i ? si.si_status : status);
+	}
+}
+
+/* The machine may have none, or refuse. */
+static void keys(void)
+{
+	char data[8] = "", about[64] = "";
+	long key = syscall(SYS_add_key, "user", "prophet", "data", 4, KEY_SPEC_PROCESS_KEYRING);
+	say("add_key", key, 0, 0);
+	say("keyring", syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_PROCESS_KEYRING, 0), 0, 0);
+	say("read", syscall(SYS_keyctl, KEYCTL_READ, key, data, 3), data, sizeof data);
+	say("describe", syscall(SYS_keyctl, KEYCTL_DESCRIBE, key, about, sizeof about), about, sizeof about);
+}
+
 int main(void)
 {
 	struct {
@@ -104,6 +136,8 @@ int main(void)
 	say("sysinfo", syscall(SYS_sysinfo, &si), &si, sizeof si);
 	files();
 	shape();
+	children();
+	keys();
 	ts = (struct timespec){0, 1000000};
 	say("nanosleep", syscall(SYS_nanosleep, &ts, 0), 0, 0);
 	say("clock_nanosleep", syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, 0), 0, 0);
