@@ -340,6 +340,7 @@ type ReplayThread struct {
 	Starts  uint32 // the first that it starts; written by the thread: the first that it may have to do with
 	Started uint32 // 1: it was; 2: and is over, as the one that started it knows
 	Wakes   uint64 // written by the thread: it sleeps, and that is when it woke, in ticks of the recording; 0: it does not
+	Quick   uint64 // the same: how many of its events came as predicted, and were compared where they lie
 }
 
 // States of a thread of a re-execution.

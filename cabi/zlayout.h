@@ -654,8 +654,9 @@ struct replaythread {
 	uint32_t starts;
 	uint32_t started;
 	uint64_t wakes;
+	uint64_t quick;
 };
-_Static_assert(sizeof(struct replaythread) == 176, "replaythread");
+_Static_assert(sizeof(struct replaythread) == 184, "replaythread");
 _Static_assert(offsetof(struct replaythread, uid) == 0, "replaythread.UID");
 _Static_assert(offsetof(struct replaythread, proc) == 4, "replaythread.Proc");
 _Static_assert(offsetof(struct replaythread, parent) == 8, "replaythread.Parent");
@@ -690,6 +691,7 @@ _Static_assert(offsetof(struct replaythread, next) == 156, "replaythread.Next");
 _Static_assert(offsetof(struct replaythread, starts) == 160, "replaythread.Starts");
 _Static_assert(offsetof(struct replaythread, started) == 164, "replaythread.Started");
 _Static_assert(offsetof(struct replaythread, wakes) == 168, "replaythread.Wakes");
+_Static_assert(offsetof(struct replaythread, quick) == 176, "replaythread.Quick");
 
 struct replaychunk {
 	uint64_t off;

@@ -597,6 +597,9 @@ func (r *reexec) freed(status inside.Status) (int, error) {
 
 func (r *reexec) count(s *replay.State) {
 	r.result.Events, r.result.Threads, r.result.Processes = s.Events(), len(r.t.Threads), len(r.t.Procs)
+	for i := range s.Threads {
+		r.result.Quick += s.Threads[i].Quick
+	}
 	r.result.Signals, r.result.Placed, r.result.Pids = s.Head.Signals, s.Head.Placed, s.Head.Pids
 }
 

@@ -8,14 +8,17 @@
 
 void shim_re_waits(struct thr *t, u64 object)
 {
-	t->re->th->object = object;
-	t->re->th->turn = 0;
-	__atomic_store_n(&t->re->th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
+	struct replaythread *th = t->re->th;
+	th->object = object;
+	th->turn = 0;
+	if (th->state != PROPHET_TurnWaits)
+		t->re->was = th->state; /* one that is over stays so */
+	__atomic_store_n(&th->state, PROPHET_TurnWaits, __ATOMIC_RELEASE);
 }
 
 void shim_re_goes_on(struct thr *t)
 {
-	__atomic_store_n(&t->re->th->state, PROPHET_TurnRuns, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->re->th->state, t->re->was, __ATOMIC_RELEASE);
 }
 
 int shim_re_alone(const struct thr *t)

@@ -118,6 +118,7 @@ void shim_expect_begin(struct expects *x, const struct replaythread *t)
 	x->uid = t->uid;
 	x->open = 0;
 	x->head = x->tail = 0;
+	x->near = 0;
 	x->serial = shim_index->token != 0;
 	x->said = 0;
 	x->token = 0;
@@ -479,6 +480,7 @@ struct expect *shim_expect_at(struct expects *x, u32 ahead)
 		return 0;
 	while (x->tail - x->head <= ahead || (x->open && x->tail - x->head == ahead + 1 && attached(x))) {
 		u64 tag;
+		x->near = 0;
 		if (unlikely(x->bad))
 			return &bad;
 		if (unlikely(x->p >= x->end)) {

@@ -64,7 +64,9 @@ struct expects {
 	u32 nkeys, bad;
 	u8 fresh, open; /* open: the newest of the queue may get attachments */
 	u8 serial, said; /* said: the next event's turn is token_next */
-	u8 starts, pad[3]; /* starts: threads of timers (ReplayThread) */
+	u8 careful, pad[3]; /* no event of it is quick: see shim_re_quick */
+	struct expect_key *near; /* of the next record, when that is an event of the usual kind; it goes on at past. NULL: look */
+	const u8 *past;
 	u64 token, token_next; /* the last turn */
 	u32 head, tail; /* of the queue: head is the oldest */
 	struct expect queue[EXPECT_AHEAD];
@@ -73,6 +75,23 @@ struct expects {
 
 HIDDEN void shim_expect_begin(struct expects *x, const struct replaythread *t);
 HIDDEN struct expect *shim_expect_at(struct expects *x, u32 ahead); /* the one that many after the oldest; NULL: further than is looked */
+
+/* The key of the record at p, which is an event that nobody has to know of before it is asked for; NULL: it may be another kind of
+ * record, or it is the chunk's last. */
+static inline __attribute__((always_inline)) struct expect_key *shim_expect_key(struct expects *x, const u8 *p, const u8 **past)
+{
+	struct expect_key *k;
+	u32 w, key;
+	if (unlikely(p >= x->end))
+		return 0;
+	__builtin_memcpy(&w, p, 4);
+	*past = p + (~w & 1) + 1;
+	key = (w & 1 ? w >> 1 & 0x7f : w >> 2 & 0x3fff) - PROPHET_FirstKey;
+	if (unlikely(!(w & 3) || key >= x->nkeys))
+		return 0;
+	k = &x->keys[key];
+	return likely(k->call && k->call != CALL_syscall && k->call != CALL_pthread_once) ? k : 0;
+}
 
 /* The place in the program that it tells, without the generation of its module. */
 static inline u64 shim_expect_pc(const struct expect *x)

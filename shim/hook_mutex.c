@@ -48,19 +48,10 @@ static inline int acquired(int r)
 typedef int (*lock_fn)(pthread_mutex_t *);
 
 /* Held by another, robust, shared, serial, not recorded, first event of a thread: all that is not the top. */
-static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+static NOINLINE int lock_common(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
 {
 	struct ev e;
 	int r;
-	if (unlikely(shim_replays)) {
-		struct thr *t = shim_self.thr;
-		struct mutex_words *w = mutex_words(m);
-		if (t && t->gate && t->re && !m->__data.__lock && sync_mutex_known(m) && shim_re_quick(t->re, call, w->id, ((w->seq & MUTEX_SEQ) + 1))) {
-			r = TRUE(pthread_mutex_lock)(m);
-			w->seq++;
-			return r;
-		}
-	}
 	if (!shim_begin(&e, call, CLASS_sync, pc))
 		return real(m);
 	if (m->__data.__lock && (u32)m->__data.__owner != e.t->tid) {
@@ -75,6 +66,21 @@ static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *
 	if (acquired(r))
 		e.seq = shim_mutex_next(e.t, m);
 	shim_done(&e);
+	return r;
+}
+
+static NOINLINE int lock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+{
+	struct mutex_words *w = mutex_words(m);
+	struct thr *t = shim_self.thr;
+	int r;
+	if (likely(!shim_replays) || !t || !t->gate || !t->re || m->__data.__lock || !sync_mutex_known(m) ||
+	    !shim_re_quick(t, call, w->id, (w->seq & MUTEX_SEQ) + 1))
+		return lock_common(real, call, m, pc);
+	r = TRUE(pthread_mutex_lock)(m);
+	if (unlikely(r))
+		shim_re_differs(t, 0, PROPHET_DiffersResult, call, 0, (u64)r, "");
+	w->seq++;
 	return r;
 }
 
@@ -102,26 +108,11 @@ static inline __attribute__((always_inline)) int lock(lock_fn real, u32 call, pt
 	return 0;
 }
 
-static NOINLINE int unlock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+static NOINLINE int unlock_common(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
 {
 	struct ev e;
 	u64 id;
 	int r;
-	if (unlikely(shim_replays)) {
-		struct thr *t = shim_self.thr;
-		struct mutex_words *w = mutex_words(m);
-		if (t && t->gate && t->re && sync_mutex_known(m) && shim_re_quick(t->re, call, w->id, 0)) {
-			struct replayturn *b = shim_turn_bucket(w->id);
-			u64 place = w->seq & MUTEX_SEQ;
-			id = w->id;
-			r = TRUE(pthread_mutex_unlock)(m); /* with a locked instruction, so the count of waiters is read after */
-			if (unlikely(r))
-				shim_re_differs(t, 0, PROPHET_DiffersResult, call, 0, (u64)r, "");
-			if (unlikely(__atomic_load_n(&b->waiters, __ATOMIC_RELAXED)))
-				shim_turn_call(b, id, place);
-			return r;
-		}
-	}
 	if (!shim_begin(&e, call, CLASS_sync, pc))
 		return real(m);
 	id = shim_mutex_name(e.t, m, 1);
@@ -132,6 +123,27 @@ static NOINLINE int unlock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void
 	e.obj = id;
 	e.f1 = (u64)m;
 	shim_done(&e);
+	return r;
+}
+
+static NOINLINE int unlock_slow(lock_fn real, u32 call, pthread_mutex_t *m, void *pc)
+{
+	const struct mutex_words *w = mutex_words(m);
+	struct thr *t = shim_self.thr;
+	struct replayturn *b;
+	u64 id, place;
+	int r;
+	if (likely(!shim_replays) || !t || !t->gate || !t->re || !sync_mutex_known(m) || !shim_re_quick(t, call, w->id, 0))
+		return unlock_common(real, call, m, pc);
+	id = w->id;
+	place = w->seq & MUTEX_SEQ;
+	b = shim_turn_bucket(id);
+	r = TRUE(pthread_mutex_unlock)(m);
+	if (unlikely(r))
+		shim_re_differs(t, 0, PROPHET_DiffersResult, call, 0, (u64)r, "");
+	shim_unlocked();
+	if (unlikely(__atomic_load_n(&b->waiters, __ATOMIC_RELAXED)))
+		shim_turn_call(b, id, place);
 	return r;
 }
 

@@ -66,6 +66,12 @@ static inline u64 shim_ticks_per_ms(void)
 	return 2500000;
 }
 
+/* Behind an unlocking of the C library's, which is one instruction that orders all: what is read after it was read after it. */
+static inline void shim_unlocked(void)
+{
+	barrier();
+}
+
 static inline void shim_pause(void)
 {
 	__asm__ volatile("pause");
@@ -248,6 +254,11 @@ static inline u64 shim_ticks_per_ms(void)
 	u64 hz;
 	__asm__("mrs %0, cntfrq_el0" : "=r"(hz));
 	return hz >= 1000000 && hz < 10000000000ull ? hz / 1000 : 62500;
+}
+
+static inline void shim_unlocked(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 static inline void shim_pause(void)

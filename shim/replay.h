@@ -55,6 +55,7 @@ struct re {
 	u32 vforked, timer; /* vforked: the child that a fork record named last. timer: that nudges us, + 1 */
 	u32 delivers; /* the depth of the handler that is delivered */
 	u32 dear; /* so many waits more it does not yield (turn.c) */
+	u32 was, pad2; /* was: the state before a wait */
 	u64 waited, strange; /* ns: longer than in the recording; for threads that have not begun (stand_sleep.c) */
 	u8 path[256];
 	struct step step;
@@ -233,40 +234,34 @@ static inline struct replayturn *shim_turn_bucket(u64 name)
 }
 _Static_assert(PROPHET_TurnBuckets == 1024, "shim_turn_bucket gives 10 bits");
 
-/* The next record, when it is an event of this call and object that is as predicted, at this place; and nothing was looked
- * at ahead. All else goes the common way. */
-static inline __attribute__((always_inline)) int shim_re_quick(struct re *re, u32 call, u64 obj, u64 place)
+/* The next record, when it is an event of this call and object that is as predicted, at this place, and so is the one behind it:
+ * it is read where it lies, and all that shim_re_begin and shim_re_commit look at is as it was at the end of the event before
+ * (shim_re_commit). All else goes the common way. */
+static inline __attribute__((always_inline)) int shim_re_quick(struct thr *t, u32 call, u64 obj, u64 place)
 {
+	struct re *re = t->re;
 	struct expects *x = &re->ex;
-	struct expect_key *k;
-	const u8 *p = x->p;
-	u32 key, w;
-	if (unlikely(x->head != x->tail || x->end - p < 3 || x->serial | x->starts))
+	struct expect_key *k = x->near, *next;
+	const u8 *p = x->past, *past;
+	u32 w, n;
+	if (unlikely(!k || __atomic_load_n(&shim_index->hold, __ATOMIC_RELAXED) || shim_paused() || t->slot->call))
 		return 0;
+	if (unlikely(k->call != call || k->obj != obj || k->ret || k->seq + (k->seq != 0) != place))
+		return 0;
+	/* Its time in one to three bytes; no more follows. */
 	__builtin_memcpy(&w, p, 4);
-	key = ((w & 0xff) >> 1) - PROPHET_FirstKey;
-	k = &x->keys[key];
-	/* The time in one byte, or in two; no more follows. */
-	if (unlikely(!(w & 1) || key >= x->nkeys || k->call != call || k->obj != obj || k->ret || (place && k->seq + (k->seq != 0) != place)))
+	n = (u32)__builtin_ctz(w | 8) + 1;
+	w = (u32)(w & ((1ull << 8 * n) - 1)) >> n;
+	if (unlikely(n > 3 || w & PROPHET_EvMore || !(next = shim_expect_key(x, p + n, &past))))
 		return 0;
-	if (likely((w >> 8 & 3) == 1)) {
-		x->p = p + 2;
-		w = w >> 10 & 0x3f;
-	} else if ((w >> 8 & 7) == 2) {
-		x->p = p + 3;
-		w = w >> 11 & 0x1fff;
-	} else {
-		return 0;
-	}
-	/* A signal that came behind it is looked for at its end. */
-	if (unlikely(x->p == x->end || *x->p == (PROPHET_TagTime << 1 | 1) || *x->p == (PROPHET_TagSignal << 1 | 1) ||
-		     __atomic_load_n(&shim_index->hold, __ATOMIC_RELAXED)))
-		return x->p = p, 0;
-	x->now += w;
-	if (place)
-		k->seq = place;
+	x->p = p + n;
+	x->past = past;
+	x->near = next;
+	x->now += w >> 1;
+	k->seq = place;
 	x->open = 0;
-	__atomic_store_n(&re->th->event, re->th->event + 1, __ATOMIC_RELAXED);
+	re->th->quick++;
+	__atomic_store_n(&re->th->event, re->th->event + 1, __ATOMIC_RELEASE);
 	return 1;
 }
 

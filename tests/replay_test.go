@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"prophet/runtime/replay"
 )
 
 // again re-executes a recorded run n times; each must be identical, with the same output.
@@ -87,6 +90,30 @@ func TestReplayTorture(t *testing.T) {
 	}
 	if visited != len(rows) {
 		t.Fatal("not all rows visited")
+	}
+}
+
+// Locks that nobody else holds are compared where they lie in the trace: that is what makes them cheap.
+func TestReplayQuick(t *testing.T) {
+	t.Parallel()
+	bin := compile(t, filepath.Join(top, "bench", "progs", "locks.c"))
+	trace := filepath.Join(t.TempDir(), "run.prophet")
+	if out, err := exec.Command(built(t, "prophet"), "record", "-q", "-o", trace, "--", bin, "1", "200000").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var said strings.Builder
+	cmd := exec.Command(built(t, "replayd"), "--json", "--trace", trace)
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil || string(out) != "200000\n" {
+		t.Fatalf("%v: %q %s", err, out, clip(said.String()))
+	}
+	var r replay.Result
+	if err := json.Unmarshal([]byte(said.String()), &r); err != nil || !r.Identical || r.Events < 400000 {
+		t.Fatalf("%v: %s", err, clip(said.String()))
+	}
+	if r.Quick < r.Events*9/10 {
+		t.Errorf("of %d events only %d were compared where they lie", r.Events, r.Quick)
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // Result is how a re-execution went, as --json prints it.
 type Result struct {
 	Identical  bool        `json:"identical"`
-	Events     uint64      `json:"events"` // compared
+	Events     uint64      `json:"events"`       // compared
+	Quick      uint64      `json:"events_quick"` // of these, compared where they lie in the trace, as they came as predicted
 	Threads    int         `json:"threads"`
 	Processes  int         `json:"processes"`
 	Signals    uint32      `json:"signals_between_calls"`
