@@ -26,8 +26,8 @@ static struct fdinfo *make(int fd)
 		if (!__atomic_compare_exchange_n(at, &was, (struct fdinfo *)p, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			sys(SYS_munmap, p, FDS_PER_PAGE * sizeof **at);
 	}
-	if (unlikely(fd >= FDS_FEW))
-		shim_fd_far();
+	if (unlikely((u32)fd >= shim_fd_near))
+		shim_fd_far((u32)fd);
 	return *at + (u32)fd % FDS_PER_PAGE;
 }
 

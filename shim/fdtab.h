@@ -55,7 +55,6 @@ struct fdinfo {
 #define FD_MACHINES 16 /* in a re-execution: a file by which the machine is set, outside the world (shim_fd_machines) */
 #define FDS_PER_PAGE 256
 #define FD_PAGES 4096
-#define FDS_FEW 128 /* a program that gets higher ones may come near ours: shim_fd_far */
 extern struct fdinfo *shim_fd_pages[FD_PAGES] HIDDEN;
 
 static inline struct fdinfo *shim_fdinfo(int fd)

@@ -24,7 +24,6 @@ __asm__(".pushsection .control, \"a\"\n.balign 4096\n.globl shim_ctl, control_ro
 										      "control_room: .zero " TEXT(PROPHET_ControlRoom) "\n.popsection");
 extern u8 control_room[PROPHET_ControlRoom] HIDDEN;
 
-static struct ours stream = {-1, 0, 0, 0}, rings = {-1, 0, 0, 0}, statm = {-1, 0, 0, 0};
 static u8 *flight;
 
 /* How deep this thread is in parts that no signal may interrupt: only the outermost asks the kernel. It is changed while
@@ -64,110 +63,6 @@ void shim_unlock(struct lock *l)
 	shim_unblock(&mask);
 }
 
-/* Whether the descriptor is still ours: a program may close all it finds and open its own under the same numbers. */
-int shim_same_file(const struct ours *o)
-{
-	struct stat st;
-	return o->fd >= 0 && sys(SYS_fstat, o->fd, &st) == 0 && st.st_dev == o->dev && st.st_ino == o->ino;
-}
-
-int shim_fd_ours(int fd)
-{
-	return fd >= 0 && (fd == stream.fd || fd == rings.fd || fd == statm.fd);
-}
-
-static u32 far; /* the program may get numbers near ours */
-
-/* A duplicate above all that the program may get, so that its own numbers do not change; -1: none. Most programs never come near
- * 240, and a table of no more costs the start 19 us less, and each fork 22: ours go further when a program gets half as many
- * (shim_fd_far). Above the limit when that may be raised for a moment, else at its upper end. */
-static int lifted(int fd)
-{
-	struct rlimit was, up;
-	long r, base = far || shim_ctl.index[0] ? 4064 : 240;
-	int raised = 0;
-	if (sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &was) == 0 && was.rlim_cur <= (u64)base) {
-		up.rlim_cur = was.rlim_cur + 16;
-		up.rlim_max = was.rlim_max > up.rlim_cur ? was.rlim_max : up.rlim_cur;
-		base = (long)was.rlim_cur;
-		raised = sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &up, 0) == 0;
-		if (!raised)
-			base = base > 8 ? base - 8 : 0;
-	}
-	r = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, base);
-	if (raised)
-		sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &was, 0);
-	if (r < 0)
-		r = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
-	return (int)r;
-}
-
-static int keep(struct ours *o, int fd)
-{
-	struct stat st;
-	o->fd = lifted(fd);
-	sys(SYS_close, fd);
-	if (o->fd < 0)
-		return o->fd;
-	if (sys(SYS_fstat, o->fd, &st) == 0) {
-		o->dev = st.st_dev;
-		o->ino = st.st_ino;
-		o->linked = st.st_nlink != 0;
-	}
-	return 0;
-}
-
-int shim_fd_ours_from(u32 first)
-{
-	const int all[] = {stream.fd, rings.fd, statm.fd};
-	int low = -1;
-	u32 i;
-	for (i = 0; i < 3; i++)
-		if (all[i] >= 0 && (u32)all[i] >= first && (low < 0 || all[i] < low))
-			low = all[i];
-	return low;
-}
-
-/* The new number is in force before the old one is free, so that another thread's flush finds one of them. */
-static void moved(struct ours *o, int to)
-{
-	int was = o->fd;
-	__atomic_store_n(&o->fd, to, __ATOMIC_RELEASE);
-	sys(SYS_close, was);
-}
-
-void shim_fd_yield(int fd)
-{
-	struct ours *all[] = {&stream, &rings, &statm};
-	u64 mask;
-	long to;
-	u32 i;
-	shim_block(&mask);
-	for (i = 0; i < 3; i++)
-		if (all[i]->fd == fd) {
-			to = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, fd + 1);
-			if (to < 0)
-				to = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
-			moved(all[i], (int)to);
-		}
-	shim_unblock(&mask);
-}
-
-void shim_fd_far(void)
-{
-	struct ours *all[] = {&stream, &rings, &statm};
-	struct thr *t = shim_self.thr;
-	int to;
-	u32 i;
-	if (likely(far) || (t && t->vfork && shim_in_vfork(t)) || __atomic_exchange_n(&far, 1, __ATOMIC_ACQ_REL))
-		return;
-	shim_lock(&shim_wiped->threads); /* under which new threads get their rings */
-	for (i = 0; i < 3; i++)
-		if (shim_same_file(all[i]) && all[i]->fd < 4064 && (to = lifted(all[i]->fd)) >= 0)
-			moved(all[i], to);
-	shim_unlock(&shim_wiped->threads);
-}
-
 const char *shim_in_dir(struct text *t, char *buf, u32 cap, const char *name)
 {
 	shim_text(t, buf, cap);
@@ -191,28 +86,17 @@ static long open_stream(char *path, u32 cap, int flags)
 int shim_stream_open(void)
 {
 	long fd = open_stream(shim_room_at_start, sizeof shim_room_at_start, O_CREAT);
-	return fd < 0 ? (int)fd : keep(&stream, (int)fd);
+	return fd < 0 ? (int)fd : shim_ours_keep(&shim_stream, (int)fd);
 }
 
-/* The program has closed the stream's descriptor. Only the very same file will do: behind a chroot, or when the trace
- * was removed, there may be another one of its name. */
-static int stream_again(void)
+static long stream_again(void)
 {
-	struct ours was = stream;
 	long path = sys(SYS_mmap, 0, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), fd; /* programs have small stacks */
-	int r;
 	if (path < 0 && path > -4096)
-		return (int)path;
+		return path;
 	fd = open_stream((char *)path, 2 * 4096, 0);
 	sys(SYS_munmap, path, 2 * 4096);
-	r = fd < 0 ? (int)fd : keep(&stream, (int)fd);
-	if (r == 0 && stream.dev == was.dev && stream.ino == was.ino)
-		return 0;
-	if (r == 0)
-		sys(SYS_close, stream.fd);
-	stream = was;
-	stream.fd = -1;
-	return r ? r : -ESTALE;
+	return fd;
 }
 
 /* Said once a run. */
@@ -237,45 +121,57 @@ static int flight_write(const struct iovec *v, int n, u64 len)
 	return 0;
 }
 
-int shim_stream_writev(const struct iovec *v, int n, u64 len)
+struct writing {
+	const struct iovec *v;
+	u64 len;
+	u32 n, begun, gone; /* 1: the file has no name any more */
+};
+
+static long write_chunk(int fd, void *arg)
 {
+	struct writing *w = arg;
 	struct rlimit lim;
 	struct stat st;
 	long r;
-	int fd;
-	if (shim_ctl.ended)
-		return EPIPE;
-	if (shim_ctl.flight)
-		return flight_write(v, n, len);
-	do
-		fd = __atomic_load_n(&stream.fd, __ATOMIC_ACQUIRE);
-	while ((r = sys(SYS_fstat, fd, &st)) == -EBADF && fd != __atomic_load_n(&stream.fd, __ATOMIC_ACQUIRE)); /* it was moved */
-	if (r != 0 || st.st_dev != stream.dev || st.st_ino != stream.ino) {
-		r = stream_again();
-		fd = stream.fd;
-		if (r)
-			return lost("events are lost, a descriptor was closed that leads to", r);
-	} else if (stream.linked && !st.st_nlink) {
-		/* It would fill the disk with what nobody can read. */
-		shim_ctl.level = shim_ctl.fast = 0;
-		return lost("nothing more is recorded, there is no longer", ENOENT);
+	w->begun = 1;
+	/* Without a name it would fill the disk with what nobody can read. */
+	if (shim_stream.linked && sys(SYS_fstat, fd, &st) == 0 && !st.st_nlink) {
+		w->gone = 1;
+		return 0;
 	}
 	/* Writing past RLIMIT_FSIZE would raise SIGXFSZ, and leave a part of a chunk. */
 	if (sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY) {
 		r = sys(SYS_lseek, fd, 0, SEEK_END);
-		if (r >= 0 && (u64)r + len > lim.rlim_cur)
-			return lost("events are lost, the file size limit is reached in", EFBIG);
+		if (r >= 0 && (u64)r + w->len > lim.rlim_cur)
+			return -EFBIG;
 	}
-	do
-		r = n == 1 ? sys(SYS_write, fd, v[0].iov_base, v[0].iov_len) : sys(SYS_writev, fd, v, n);
-	while (r == -EBADF && fd != stream.fd && (fd = stream.fd) >= 0);
+	r = w->n == 1 ? sys(SYS_write, fd, w->v[0].iov_base, w->v[0].iov_len) : sys(SYS_writev, fd, w->v, w->n);
 	if (r > 0)
 		__atomic_fetch_add(&shim_run.own_bytes, (u64)r, __ATOMIC_RELAXED);
-	if (r == (long)len)
-		return 0;
 	if (r == -EFBIG) /* another process was faster */
 		shim_take_back(SIGSET(SIGXFSZ));
-	return lost("events are lost, cannot write to", r < 0 ? r : -ENOSPC);
+	return r == (long)w->len ? 0 : r < 0 ? r : -ENOSPC;
+}
+
+int shim_stream_writev(const struct iovec *v, int n, u64 len)
+{
+	struct writing w = {v, len, (u32)n, 0, 0};
+	long r;
+	if (shim_ctl.ended)
+		return EPIPE;
+	if (shim_ctl.flight)
+		return flight_write(v, n, len);
+	r = shim_ours_use(&shim_stream, stream_again, write_chunk, &w);
+	if (w.gone) {
+		shim_ctl.level = shim_ctl.fast = 0;
+		return lost("nothing more is recorded, there is no longer", ENOENT);
+	}
+	if (r == 0)
+		return 0;
+	return lost(!w.begun	  ? "events are lost, a descriptor was closed that leads to"
+		    : r == -EFBIG ? "events are lost, the file size limit is reached in"
+				  : "events are lost, cannot write to",
+		    r);
 }
 
 int shim_stream_write(const void *p, u64 len)
@@ -326,7 +222,7 @@ static void slots_reap(void)
 {
 	u32 *own = owners(), i, end = shim_ctl.slotsend, alive = shim_run.pid;
 	struct stat st;
-	if (!shim_run.ns || !shim_same_file(&rings) || sys(SYS_fstat, rings.fd, &st) != 0)
+	if (!shim_run.ns || !shim_ours_same(&shim_rings) || sys(SYS_fstat, shim_rings.fd, &st) != 0)
 		return;
 	for (i = 0; i < end && i < PROPHET_SlotsMax; i++) {
 		u32 pid = own[i];
@@ -341,7 +237,7 @@ static void slots_reap(void)
 		/* Killed between taking the slot and giving it memory: to look there would be SIGBUS. */
 		if ((u64)st.st_size < (u64)i * PROPHET_SlotSize + PROPHET_SlotFirst)
 			continue;
-		p = sys(SYS_mmap, 0, PROPHET_SlotSize, PROT_READ | PROT_WRITE, MAP_SHARED, rings.fd, (u64)i * PROPHET_SlotSize);
+		p = sys(SYS_mmap, 0, PROPHET_SlotSize, PROT_READ | PROT_WRITE, MAP_SHARED, shim_rings.fd, (u64)i * PROPHET_SlotSize);
 		if (p < 0 && p > -4096)
 			return;
 		s = (struct slot *)p;
@@ -434,7 +330,7 @@ static u32 linked;
 static void link_dir(void)
 {
 	char path[300];
-	if (linked || rings.fd < 0)
+	if (linked || !shim_rings.ino)
 		return;
 	linked = 1;
 	sys(SYS_symlinkat, shim_run.dir, AT_FDCWD, shim_shm_file(path, sizeof path, ".dir"));
@@ -445,7 +341,7 @@ void shim_run_left(void)
 	char path[300];
 	u64 mask;
 	u32 i, *own = owners(), end = shim_ctl.slotsend, last = 0;
-	if (rings.fd < 0)
+	if (!shim_rings.ino)
 		return;
 	if (__atomic_load_n(&shim_ctl.live, __ATOMIC_ACQUIRE)) {
 		for (i = 0; i < end && i < PROPHET_SlotsMax; i++)
@@ -475,30 +371,50 @@ int shim_private(void *at)
 	return p < 0 && p > -4096 ? (int)p : 0;
 }
 
-/* Past a full tmpfs the first touch would be SIGBUS; fallocate tells in time. Signals are blocked. */
-static int back(u64 off, u64 len)
+static long rings_again(void)
 {
-	int r = (int)sys(SYS_fallocate, rings.fd, 0, off, len);
+	char path[300];
+	return sys(SYS_openat, AT_FDCWD, shim_shm_file(path, sizeof path, ".rings"), O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+}
+
+/* Slots that get memory, and an address; or the rest of one that has its first part. */
+struct slots {
+	void *at;
+	u64 off, len;
+	u32 n;
+};
+
+/* Past a full tmpfs the first touch would be SIGBUS; fallocate tells in time. Signals are blocked. */
+static long back(int fd, void *arg)
+{
+	const struct slots *s = arg;
+	long r = 0;
+	u32 i;
+	for (i = 0; i < s->n && r == 0; i++)
+		r = sys(SYS_fallocate, fd, 0, s->off + (u64)i * PROPHET_SlotSize, s->len);
 	if (r == -EFBIG)
 		shim_take_back(SIGSET(SIGXFSZ));
 	return r;
 }
 
+static long map(int fd, void *arg)
+{
+	const struct slots *s = arg;
+	if (back(fd, arg) != 0)
+		return 0;
+	return sys(SYS_mmap, s->at, (u64)s->n * PROPHET_SlotSize, PROT_READ | PROT_WRITE, MAP_SHARED | (s->at ? MAP_FIXED : 0), fd, s->off);
+}
+
 int shim_slot_grow(u32 index)
 {
-	return shim_same_file(&rings) ? back((u64)index * PROPHET_SlotSize + PROPHET_SlotFirst, PROPHET_SlotSize - PROPHET_SlotFirst) : -EBADF;
+	struct slots s = {0, (u64)index * PROPHET_SlotSize + PROPHET_SlotFirst, PROPHET_SlotSize - PROPHET_SlotFirst, 1};
+	return (int)shim_ours_use(&shim_rings, rings_again, back, &s);
 }
 
 void *shim_slots_map(void *at, u32 first, u32 n)
 {
-	u64 off = (u64)first * PROPHET_SlotSize, len = (u64)n * PROPHET_SlotSize, at_slot;
-	long p;
-	if (!shim_same_file(&rings))
-		return 0;
-	for (at_slot = off; at_slot < off + len; at_slot += PROPHET_SlotSize)
-		if (back(at_slot, PROPHET_SlotFirst))
-			return 0;
-	p = sys(SYS_mmap, at, len, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), rings.fd, off);
+	struct slots s = {at, (u64)first * PROPHET_SlotSize, PROPHET_SlotFirst, n};
+	long p = shim_ours_use(&shim_rings, rings_again, map, &s);
 	return p < 0 && p > -4096 ? 0 : (void *)p;
 }
 
@@ -527,14 +443,12 @@ void shim_rss_ready(void)
 	if (statm_pid == shim_run.pid)
 		return;
 	shim_block(&mask);
-	if (shim_same_file(&statm))
-		sys(SYS_close, statm.fd);
-	statm.fd = -1;
+	shim_ours_close(&shim_statm);
 	statm_pid = shim_run.pid;
 	shim_ns_known();
 	fd = sys(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
 	if (fd >= 0)
-		keep(&statm, (int)fd);
+		shim_ours_keep(&shim_statm, (int)fd);
 	shim_unblock(&mask);
 }
 
@@ -548,9 +462,9 @@ u64 shim_rss(u64 now)
 	shim_run.next_rss = now + shim_gap * 1250; /* 50 ms: one costs 30 us */
 	if (shim_run.threads < 2)
 		shim_rss_ready();
-	if (statm_pid != shim_run.pid || !shim_same_file(&statm))
+	if (statm_pid != shim_run.pid || !shim_ours_same(&shim_statm))
 		return 0;
-	r = sys(SYS_pread64, statm.fd, b, sizeof b - 1, 0);
+	r = sys(SYS_pread64, shim_statm.fd, b, sizeof b - 1, 0);
 	if (r <= 0)
 		return 0;
 	shim_own_read(r);
@@ -631,13 +545,12 @@ void shim_rings_open(int create)
 {
 	char path[300];
 	long fd;
-	rings.fd = -1;
 	if (shim_shm_name(shim_ctl.tag))
 		return;
 	fd = sys(SYS_openat, AT_FDCWD, shim_shm_file(path, sizeof path, ".rings"), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
-	keep(&rings, (int)fd);
+	shim_ours_keep(&shim_rings, (int)fd);
 	linked = !create;
 	if (shim_run.apart || shim_ctl.flight)
 		link_dir();

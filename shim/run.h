@@ -1,6 +1,6 @@
 /* The run that this process belongs to: its directory, its control page, its files, and what is said about it.
  *
- * run.c owns the files and slots, start.c how a process comes in, say.c the line on stderr. The descriptors stand above the program's (shim_fd_ours tells them apart) and are
+ * run.c owns the files and slots, ours.c the descriptors, start.c how a process comes in, say.c the line on stderr. The descriptors stand above the program's (shim_fd_ours tells them apart) and are
  * checked before each use, as a program may close all it finds and open others under the same numbers.
  */
 #ifndef SHIM_RUN_H
@@ -79,7 +79,9 @@ HIDDEN void shim_say(const char *what, const char *about, i64 err); /* the one l
 HIDDEN int shim_fd_ours(int fd);
 HIDDEN int shim_fd_ours_from(u32 first); /* the lowest of ours from there on; -1: none */
 HIDDEN void shim_fd_yield(int fd); /* ours moves elsewhere: the program wants the number */
-HIDDEN void shim_fd_far(void); /* all of ours go far up: the program gets numbers near them, or we do not see which it gets */
+extern u32 shim_fd_near HIDDEN; /* from here on the program comes near ours: */
+HIDDEN void shim_fd_far(u32 fd); /* they go further up, or make room */
+HIDDEN void shim_fd_blind(void); /* they go far up: we do not see which it gets */
 HIDDEN int shim_room(u32 part); /* PROPHET_Room…: gives a part of the control mapping its space; 0: there is none to be had */
 HIDDEN u64 *shim_known_files(void); /* PROPHET_KnownFiles words in the control mapping; the first counts the others */
 HIDDEN void shim_take_back(u64 set); /* pending signals of that set */
@@ -102,8 +104,8 @@ HIDDEN void shim_unlock(struct lock *l);
 /* Process state that a forked child must not inherit. */
 struct wiped {
 	u32 alive; /* 0: we are a forked child that has not been seen yet */
-	u32 pad;
-	struct lock threads, modules, objects, timers;
+	u32 users; /* of the descriptors that we keep (ours.c) */
+	struct lock threads, modules, objects, timers, files;
 	u32 draw[2]; /* the tid that draws a random number: hook_rand.c */
 	struct thr *list; /* every thread's */
 	struct thr *spare;

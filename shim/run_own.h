@@ -1,4 +1,4 @@
-/* What run.c, start.c and say.c share and nobody else needs. */
+/* What run.c, ours.c, start.c and say.c share and nobody else needs. */
 #ifndef SHIM_RUN_OWN_H
 #define SHIM_RUN_OWN_H
 
@@ -10,12 +10,17 @@ struct ours {
 	int fd;
 	u32 linked; /* it had a name; some file systems never say so */
 	dev_t dev;
-	ino_t ino;
+	ino_t ino; /* 0: there never was one */
 };
+extern struct ours shim_stream HIDDEN, shim_rings HIDDEN, shim_statm HIDDEN;
+
+HIDDEN int shim_ours_keep(struct ours *o, int fd); /* under a number out of the program's way: fd is closed; 0 or -errno */
+HIDDEN int shim_ours_same(const struct ours *o);
+HIDDEN void shim_ours_close(struct ours *o);
+HIDDEN long shim_ours_use(struct ours *o, long (*again)(void), long (*f)(int fd, void *arg), void *arg); /* what f gives; signals are blocked */
 
 #define SIGSET(sig) (1ull << ((sig)-1))
 
-HIDDEN int shim_same_file(const struct ours *o);
 HIDDEN const char *shim_in_dir(struct text *t, char *buf, u32 cap, const char *name); /* a path in the trace */
 HIDDEN int shim_stream_open(void);
 HIDDEN void shim_rings_open(int create);

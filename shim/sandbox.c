@@ -193,9 +193,12 @@ static void blind(void)
 	shim_run.blind = 1;
 }
 
+u32 shim_sandboxed;
+
 void shim_sandbox(const void *program)
 {
 	const struct sock_fprog *p = program;
+	shim_sandboxed = 1;
 	if (!p)
 		blind(); /* the strict mode takes the time stamp counter away, too */
 	else if (shim_readable(p, sizeof *p) && shim_readable(p->filter, p->len * sizeof *p->filter) && !tolerates(p))

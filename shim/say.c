@@ -94,7 +94,7 @@ void shim_say(const char *what, const char *about, i64 err)
 {
 	char b[512];
 	struct text t;
-	if (shim_run.said >= 4 || (errs.ino && !shim_same_file(&errs)))
+	if (shim_run.said >= 4 || (errs.ino && !shim_ours_same(&errs)))
 		return;
 	shim_run.said++;
 	shim_text(&t, b, sizeof b);

@@ -579,7 +579,7 @@ struct thr *shim_ready_slow(u32 cls)
 	if (unlikely(shim_paused()))
 		shim_park();
 	if (unlikely(~shim_ctl.level & (1u << CLASS_disk | 1u << CLASS_net)))
-		shim_fd_far();
+		shim_fd_blind();
 	return shim_ctl.level & 1u << cls && !t->mute ? t : 0;
 }
 

@@ -55,6 +55,20 @@ func TestUnnoticedLimits(t *testing.T) {
 	}
 }
 
+// A program that uses all its descriptors gets as many, by the same numbers, as alone; and what it does then is recorded.
+func TestUnnoticedAllDescriptors(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"64", "500", "5000"} { // ours begin above the first, below the second, and move on the way to the third
+		t.Run(limit, func(t *testing.T) {
+			c := Cmd{Argv: []string{prog(t, "allfds"), limit}}
+			_, r := Same(t, c)
+			sound(t, r.Trace)
+			again := c.Reexecuted(t, r)
+			compare(t, "standard output of the re-execution", r.Stdout, again.Stdout)
+		})
+	}
+}
+
 // An exec of a file that is not there, of which shells make one for each directory of PATH, ends nothing: neither is the ring
 // flushed nor said that the program is over.
 func TestUnnoticedAbsent(t *testing.T) {
