@@ -47,7 +47,8 @@ $`
 			}
 		}
 	}
-	steps := []map[string]any{{"do": "run-to", "mark": "half-way"}, {"do": "step", "thread": "p0/2"}, {"do": "break", "call": "nanosleep"}, {"do": "continue"},
+	// The thread that marks is stepped: the other one may have come to its end.
+	steps := []map[string]any{{"do": "run-to", "mark": "half-way"}, {"do": "step", "thread": "p0/1"}, {"do": "break", "call": "nanosleep"}, {"do": "continue"},
 		{"do": "break", "call": "nanosleep", "clear": true}}
 	for _, ask := range steps {
 		if err := x.Ask(t.Context(), ask, nil); err != nil {

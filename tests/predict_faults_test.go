@@ -152,7 +152,7 @@ func TestPredictOther(t *testing.T) {
 func TestIssueDeadlock(t *testing.T) {
 	trace := recordedProgram(t, "inversion")
 	dir := t.TempDir()
-	cmd := exec.Command(built(t, "replayd"), "issue", "--json", "--trace", trace, "--scale", "8")
+	cmd := exec.Command(built(t, "replayd"), "issue", "--json", "--trace", trace, "--scale", "40")
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

@@ -1,6 +1,6 @@
 // cflags: -O2
 // Two locks, taken in one order and then in the other. One thread sleeps meanwhile, so that it never meets the other here; where
-// computing takes several times as long it does, and then both wait for ever.
+// computing takes 40 times as long it does, and then both wait for ever.
 #include <pthread.h>
 #include <time.h>
 
@@ -16,9 +16,9 @@ static void compute(long ms)
 
 static void *first(void *p)
 {
-	compute(30);
+	compute(10);
 	pthread_mutex_lock(&a);
-	compute(60);
+	compute(50);
 	pthread_mutex_lock(&b);
 	pthread_mutex_unlock(&b);
 	pthread_mutex_unlock(&a);
@@ -27,7 +27,7 @@ static void *first(void *p)
 
 static void *second(void *p)
 {
-	nanosleep(&(struct timespec){0, 300000000}, NULL);
+	nanosleep(&(struct timespec){1, 0}, NULL);
 	pthread_mutex_lock(&b);
 	compute(30);
 	pthread_mutex_lock(&a);
