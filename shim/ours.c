@@ -189,7 +189,7 @@ void shim_fd_far(u32 fd)
 	if (!base || (t && t->vfork && shim_in_vfork(t)))
 		return;
 	shim_lock(&shim_wiped->threads);
-	if (move_begin(0)) {
+	if (move_begin(fd + 2 * TOP >= limit())) { /* else there is time until it gets the next one */
 		further(fd);
 		move_end();
 	}

@@ -313,7 +313,8 @@ func TestModeMarks(t *testing.T) {
 // A program that a signal ends is seen to end by it: prophet dies of the same one, those that Go would not let it die of, too.
 func TestRecordDiesOfSignals(t *testing.T) {
 	for _, name := range []string{"HUP", "INT", "KILL", "USR1", "USR2", "PIPE", "ALRM", "TERM", "VTALRM", "PROF", "RTMIN"} {
-		argv := []string{"bash", "-c", "kill -" + name + " $$"}
+		// Whoever starts these tests may ignore some: nohup does.
+		argv := []string{"env", "--default-signal", "bash", "-c", "kill -" + name + " $$"}
 		bare := exec.Command(argv[0], argv[1:]...)
 		bare.Run() // how it ended is compared
 		recorded := exec.Command(built(t, "prophet"), append([]string{"record", "-q", "-o", filepath.Join(t.TempDir(), "run.prophet"), "--"}, argv...)...)
