@@ -63,10 +63,14 @@ func TestSystemCallsAdded(t *testing.T) {
 			t.Errorf("a %s asks the kernel %.1f times more than bare, at most %.0f", c.what, added, c.most)
 		}
 	}
-	env := []string{"LD_PRELOAD=" + built(t, "libprophet.so"), "PROPHET_OPTIONS=", fmt.Sprintf("PROPHET_TRACE=%s/run.prophet", t.TempDir())}
-	if added := asked(t, env, "/bin/true") - asked(t, nil, "/bin/true"); added > 130 {
-		t.Errorf("/bin/true asks the kernel %d times more than bare, at most 130", added)
-	} else {
+	const most = 130
+	added := most + 1
+	for try := 0; try < 5 && added > most; try++ { // one that a busy machine lets come to 10 ms is known to others by then, which takes ten calls
+		env := []string{"LD_PRELOAD=" + built(t, "libprophet.so"), "PROPHET_OPTIONS=", fmt.Sprintf("PROPHET_TRACE=%s/run.prophet", t.TempDir())}
+		added = asked(t, env, "/bin/true") - asked(t, nil, "/bin/true")
 		t.Logf("/bin/true: %d more", added)
+	}
+	if added > most {
+		t.Errorf("/bin/true asks the kernel %d times more than bare, at most %d", added, most)
 	}
 }
