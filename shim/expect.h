@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) struct expect_key *shim_expect_key(
 {
 	struct expect_key *k;
 	u32 w, key;
-	if (unlikely(p >= x->end))
+	if (unlikely(x->end - p < 2 + 4)) /* its key and its time are read at once, and behind the last chunk there may be no memory */
 		return 0;
 	__builtin_memcpy(&w, p, 4);
 	*past = p + (~w & 1) + 1;
