@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-struct ours shim_stream = {-1, 0, 0, 0}, shim_rings = {-1, 0, 0, 0}, shim_statm = {-1, 0, 0, 0};
+struct ours shim_stream = {.fd = -1}, shim_rings = {.fd = -1}, shim_statm = {.fd = -1};
 static struct ours *const all[] = {&shim_stream, &shim_rings, &shim_statm};
 #define ALL (sizeof all / sizeof *all)
 
@@ -28,10 +28,18 @@ static u32 base; /* ours lie at or above it, or at the limit; 0: they have not b
 u32 shim_fd_near = FEW / 2;
 
 /* A program may close all it finds and open its own under the same numbers. */
-int shim_ours_same(const struct ours *o)
+static int same(struct ours *o, long fd)
 {
 	struct stat st;
-	return o->fd >= 0 && sys(SYS_fstat, o->fd, &st) == 0 && st.st_dev == o->dev && st.st_ino == o->ino;
+	if (fd < 0 || sys(SYS_fstat, fd, &st) != 0 || st.st_dev != o->dev || st.st_ino != o->ino)
+		return 0;
+	o->gone = o->linked && !st.st_nlink;
+	return 1;
+}
+
+int shim_ours_same(struct ours *o)
+{
+	return same(o, o->fd);
 }
 
 int shim_fd_ours(int fd)
@@ -55,25 +63,30 @@ static u64 limit(void)
 	return sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &lim) == 0 ? lim.rlim_cur : ~0ull;
 }
 
+/* From where on the program comes near ours. */
+static void nears(u64 most)
+{
+	shim_fd_near = base < most ? base / 2 : most > 4 * TOP ? (u32)most - 2 * TOP : (u32)most / 2;
+}
+
 /* A duplicate there, or -errno. */
 static int lifted(int fd)
 {
-	struct rlimit was, up;
+	struct rlimit was = {~0ull, ~0ull}, up;
 	long r, from;
 	int raised = 0;
 	if (!base)
 		base = shim_ctl.index[0] ? MANY : FEW;
 	from = base;
-	if (sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &was) == 0 && was.rlim_cur <= base) {
+	sys(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &was);
+	nears(was.rlim_cur);
+	if (was.rlim_cur <= base) {
 		up.rlim_cur = was.rlim_cur + 2 * TOP;
 		up.rlim_max = was.rlim_max > up.rlim_cur ? was.rlim_max : up.rlim_cur;
 		from = (long)was.rlim_cur;
 		raised = sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &up, 0) == 0;
 		if (!raised)
 			from = from > TOP ? from - TOP : 0;
-		shim_fd_near = was.rlim_cur > 4 * TOP ? (u32)was.rlim_cur - 2 * TOP : (u32)was.rlim_cur / 2;
-	} else {
-		shim_fd_near = base / 2;
 	}
 	r = sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);
 	if (raised)
@@ -167,7 +180,7 @@ static void further(u32 fd)
 	while (up <= 2 * fd && up < most)
 		up = up * 16 + 224;
 	base = up;
-	shim_fd_near = base < most ? base / 2 : most > 4 * TOP ? (u32)most - 2 * TOP : (u32)most / 2;
+	nears(most);
 	for (i = 0; i < ALL; i++) {
 		if (all[i]->fd < 0 || (u32)all[i]->fd >= base || (u32)all[i]->fd >= most || !shim_ours_same(all[i]))
 			continue;
@@ -207,11 +220,10 @@ void shim_fd_blind(void)
 /* Only the very same file will do: behind a chroot, or when the trace was removed, there may be another one of its name. */
 static long same_again(struct ours *o, long (*again)(void), long *fd)
 {
-	struct stat st;
 	*fd = again();
 	if (*fd < 0)
 		return *fd;
-	if (sys(SYS_fstat, *fd, &st) == 0 && st.st_dev == o->dev && st.st_ino == o->ino)
+	if (same(o, *fd))
 		return 0;
 	sys(SYS_close, *fd);
 	return -ESTALE;

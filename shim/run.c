@@ -124,21 +124,17 @@ static int flight_write(const struct iovec *v, int n, u64 len)
 struct writing {
 	const struct iovec *v;
 	u64 len;
-	u32 n, begun, gone; /* 1: the file has no name any more */
+	u32 n, begun; /* begun: there was a descriptor to write to */
 };
 
 static long write_chunk(int fd, void *arg)
 {
 	struct writing *w = arg;
 	struct rlimit lim;
-	struct stat st;
 	long r;
 	w->begun = 1;
-	/* Without a name it would fill the disk with what nobody can read. */
-	if (shim_stream.linked && sys(SYS_fstat, fd, &st) == 0 && !st.st_nlink) {
-		w->gone = 1;
-		return 0;
-	}
+	if (shim_stream.gone) /* it would fill the disk with what nobody can read */
+		return -ENOENT;
 	/* Writing past RLIMIT_FSIZE would raise SIGXFSZ, and leave a part of a chunk. */
 	if (sys(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY) {
 		r = sys(SYS_lseek, fd, 0, SEEK_END);
@@ -155,14 +151,14 @@ static long write_chunk(int fd, void *arg)
 
 int shim_stream_writev(const struct iovec *v, int n, u64 len)
 {
-	struct writing w = {v, len, (u32)n, 0, 0};
+	struct writing w = {v, len, (u32)n, 0};
 	long r;
 	if (shim_ctl.ended)
 		return EPIPE;
 	if (shim_ctl.flight)
 		return flight_write(v, n, len);
 	r = shim_ours_use(&shim_stream, stream_again, write_chunk, &w);
-	if (w.gone) {
+	if (w.begun && r == -ENOENT) {
 		shim_ctl.level = shim_ctl.fast = 0;
 		return lost("nothing more is recorded, there is no longer", ENOENT);
 	}

@@ -1,7 +1,8 @@
 /* The run that this process belongs to: its directory, its control page, its files, and what is said about it.
  *
- * run.c owns the files and slots, ours.c the descriptors, start.c how a process comes in, say.c the line on stderr. The descriptors stand above the program's (shim_fd_ours tells them apart) and are
- * checked before each use, as a program may close all it finds and open others under the same numbers.
+ * run.c owns the files and slots, ours.c the descriptors, start.c how a process comes in, say.c the line on stderr. The descriptors
+ * stand above the program's (shim_fd_ours tells them apart) and are checked before each use, as a program may close all it finds and
+ * open others under the same numbers.
  */
 #ifndef SHIM_RUN_H
 #define SHIM_RUN_H

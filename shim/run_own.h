@@ -8,14 +8,15 @@
 /* A descriptor of ours, and what it must still be. */
 struct ours {
 	int fd;
-	u32 linked; /* it had a name; some file systems never say so */
+	u8 linked; /* it had a name; some file systems never say so */
+	u8 gone; /* and had none any more, when it was last looked at */
 	dev_t dev;
 	ino_t ino; /* 0: there never was one */
 };
 extern struct ours shim_stream HIDDEN, shim_rings HIDDEN, shim_statm HIDDEN;
 
 HIDDEN int shim_ours_keep(struct ours *o, int fd); /* under a number out of the program's way: fd is closed; 0 or -errno */
-HIDDEN int shim_ours_same(const struct ours *o);
+HIDDEN int shim_ours_same(struct ours *o);
 HIDDEN void shim_ours_close(struct ours *o);
 HIDDEN long shim_ours_use(struct ours *o, long (*again)(void), long (*f)(int fd, void *arg), void *arg); /* what f gives; signals are blocked */
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static struct ours errs = {-1, 0, 0, 0};
+static struct ours errs = {.fd = -1};
 
 void shim_say_where(void)
 {
