@@ -7,23 +7,39 @@
 #include "stack.h"
 #include "steps_sync.h"
 
-/* shim_quick for what a mutex needs most: key and time, two or three bytes, all else as predicted. */
+/* shim_quick for what a mutex needs most: key and time, two or three bytes, all else as predicted but for the number. That one is
+ * told where several places of a program, or several threads, take turns at a mutex; a release has none. */
 static inline __attribute__((always_inline)) int as_predicted(struct thr *t, u64 id, u64 sc, u64 addr, u64 seq, u64 now)
 {
 	struct key *k = &t->keys[key_slot(id, sc)];
 	struct slot *s = t->slot;
-	u64 pos = s->pos, v;
+	u64 pos = s->pos, v, step;
 	u8 *p = t->ring + (u32)pos;
 	u32 head;
 	barrier();
 	v = now - t->last;
 	if (unlikely(k->idx != (id ^ t->genx) || k->sc != sc || k->f1 != addr || v >= 1u << 13 || now >= t->stack_at))
 		return 0;
-	if (unlikely(seq != key_next(k->seq) || (k->ret | (k->num & ~63u)) || (u32)pos > t->limit))
+	if (unlikely((k->ret | (k->num & ~63u)) || (u32)pos > t->limit))
 		return 0;
 	head = k->num * 2 + (PROPHET_FirstKey << 1 | 1);
+	step = seq - key_next(k->seq);
 	/* Prefix varints of one and of two bytes; see put_v. */
-	if (likely(v < 1u << 6)) {
+	if (unlikely(step)) {
+		u64 w;
+		if (!seq || step >= 1u << 13)
+			return 0;
+		/* dt in two bytes, the mask, the step's zigzag in one or two. */
+		w = head | (v << 3 | PROPHET_EvMore << 2 | 2) << 8 | (u64)PROPHET_MaskSeq << 24;
+		if (step < 1u << 6) {
+			w |= (step << 2 | 1) << 32;
+			v = pos + 5;
+		} else {
+			w |= (step << 3 | 2) << 32;
+			v = pos + 6;
+		}
+		__builtin_memcpy(p, &w, 8);
+	} else if (likely(v < 1u << 6)) {
 		u16 w = (u16)(head | (v << 2 | 1) << 8);
 		__builtin_memcpy(p, &w, 2);
 		v = pos + 2;

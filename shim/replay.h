@@ -234,7 +234,7 @@ static inline struct replayturn *shim_turn_bucket(u64 name)
 }
 _Static_assert(PROPHET_TurnBuckets == 1024, "shim_turn_bucket gives 10 bits");
 
-/* The next record, when it is an event of this call and object that is as predicted, at this place, and so is the one behind it:
+/* The next record, when it is an event of this call and object, at this place and else as predicted, and an event is behind it:
  * it is read where it lies, and all that shim_re_begin and shim_re_commit look at is as it was at the end of the event before
  * (shim_re_commit). All else goes the common way. */
 static inline __attribute__((always_inline)) int shim_re_quick(struct thr *t, u32 call, u64 obj, u64 place)
@@ -243,16 +243,30 @@ static inline __attribute__((always_inline)) int shim_re_quick(struct thr *t, u3
 	struct expects *x = &re->ex;
 	struct expect_key *k = x->near, *next;
 	const u8 *p = x->past, *past;
+	u64 step = 0;
 	u32 w, n;
 	if (unlikely(!k || __atomic_load_n(&shim_index->hold, __ATOMIC_RELAXED) || shim_paused() || t->slot->call))
 		return 0;
-	if (unlikely(k->call != call || k->obj != obj || k->ret || k->seq + (k->seq != 0) != place))
+	if (unlikely(k->call != call || k->obj != obj || k->ret))
 		return 0;
-	/* Its time in one to three bytes; no more follows. */
+	/* Its time in one to three bytes; no more follows, or how far its place is from the predicted one, in one or two. */
 	__builtin_memcpy(&w, p, 4);
 	n = (u32)__builtin_ctz(w | 8) + 1;
 	w = (u32)(w & ((1ull << 8 * n) - 1)) >> n;
-	if (unlikely(n > 3 || w & PROPHET_EvMore || !(next = shim_expect_key(x, p + n, &past))))
+	if (unlikely(n > 3))
+		return 0;
+	if (w & PROPHET_EvMore) {
+		u16 z;
+		if (unlikely(x->end - p < 3 + 1 + 2 || p[n] != PROPHET_MaskSeq || !place))
+			return 0;
+		__builtin_memcpy(&z, p + n + 1, 2);
+		if (unlikely(!(z & 3)))
+			return 0;
+		n += 1 + 1 + (~z & 1);
+		z = z & 1 ? (u8)z >> 1 : z >> 2;
+		step = z >> 1 ^ -(u64)(z & 1);
+	}
+	if (unlikely(k->seq + (k->seq != 0) + step != place || !(next = shim_expect_key(x, p + n, &past))))
 		return 0;
 	x->p = p + n;
 	x->past = past;
