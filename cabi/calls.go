@@ -81,6 +81,7 @@ type Call struct {
 	Body    Body
 	Block   bool   // can wait: two stamps
 	Rec     string // see above
+	Number  string // of a plain row: the system call that takes the same arguments and does the same; made by number it is this event
 	Sys     string // of a plain row that blocks: the system call that glibc's function is, "read fd buf n" (see shim_may_ask)
 	Reexec  string // how it is re-executed: real, order, feed, none
 	Feed    string // statements in C that give the caller what the expected event x has (shim/feed.h); "ret": only the result; "try": the call is made, too, and how that goes does not matter; "REAL()": made in its place. Otherwise a stand-in by hand, if any

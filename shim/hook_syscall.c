@@ -1,5 +1,5 @@
-/* syscall(): an event with the number, the first two arguments and the result. What goes that way past the other
- * wrappers is told as not covered (TagUnseen), once a number; futexes are objects of their own, each told once, as what
+/* syscall(): what a function with a row does with the same arguments is that row's event (number.h). All else is an event with the
+ * number, the first two arguments and the result. What goes that way past the other wrappers is told as not covered (TagUnseen), once a number; futexes are objects of their own, each told once, as what
  * is done to them without the kernel cannot be seen.
  *
  * Numbers differ between machines, so what is recorded is amd64's number where that system call exists there, and
@@ -11,6 +11,7 @@
  * a C function: syscall_$ARCH.S jumps to the real function for them, after asking shim_syscall_jump.
  */
 #include "handler.h"
+#include "number.h"
 #include "replay.h"
 #include "steps_sync.h"
 #include "sandbox.h"
@@ -19,6 +20,7 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -132,17 +134,45 @@ int shim_syscall_asks(long n)
 	case SYS_sched_getaffinity:
 	case SYS_timer_gettime:
 	case SYS_timerfd_gettime:
+#ifdef SYS_select
+	case SYS_select:
+#endif
+	case SYS_ppoll:
+	case SYS_pselect6:
 		return 1;
 	default:
 		return 0;
 	}
 }
 
-/* Where a system call with that result has put something, and how much. */
-u64 shim_syscall_gives(long n, const long *a, i64 r, void **where)
+/* Sets, if any, of n descriptors. */
+static u64 set_bytes(long set, long n)
+{
+	return set && n > 0 ? ((u64)n + 63) / 64 * 8 : 0;
+}
+
+/* What readiness was, and what was left of the time. A signal that came instead leaves sets as they were asked. */
+static u64 gives_ready(long n, const long *a, i64 r, struct iovec *v)
+{
+	int sets = n != SYS_ppoll;
+	u32 i, last = sets ? 3 : 1;
+	if (r < 0 && r != -EINTR)
+		return 0;
+	if (!sets)
+		v[0] = (struct iovec){(void *)a[0], a[0] ? (u64)(u32)a[1] * sizeof(struct pollfd) : 0};
+	for (i = 0; sets && r >= 0 && i < 3; i++)
+		v[i] = (struct iovec){(void *)a[i + 1], set_bytes(a[i + 1], (int)a[0])};
+	i = sets ? 4 : 2;
+	v[last] = (struct iovec){(void *)a[i], a[i] ? 16 : 0}; /* a timespec or a timeval */
+	return v[0].iov_len + v[1].iov_len + v[2].iov_len + v[3].iov_len;
+}
+
+/* Where a system call with that result has put something, and how much in all. */
+u64 shim_syscall_gives(long n, const long *a, i64 r, struct iovec v[SYSCALL_GIVES])
 {
 	u64 len = 0;
 	i32 at = 0;
+	shim_zero(v, SYSCALL_GIVES * sizeof *v);
 	switch (n) {
 	case SYS_getrandom:
 		len = r > 0 ? (u64)r : 0;
@@ -237,14 +267,21 @@ u64 shim_syscall_gives(long n, const long *a, i64 r, void **where)
 		at = 2;
 		len = r > 0 ? (u64)r : 0;
 		break;
+#ifdef SYS_select
+	case SYS_select:
+#endif
+	case SYS_ppoll:
+	case SYS_pselect6:
+		return gives_ready(n, a, r, v);
 	case SYS_timer_gettime:
 	case SYS_timerfd_gettime:
 		at = 1;
 		len = r == 0 ? sizeof(struct itimerspec) : 0;
 		break;
 	}
-	*where = (void *)a[at];
-	return *where ? len : 0;
+	v->iov_base = (void *)a[at];
+	v->iov_len = a[at] ? len : 0;
+	return v->iov_len;
 }
 
 /* System calls that give the program nothing but a number, or what is kept of them: with the event all is told. */
@@ -322,12 +359,12 @@ HIDDEN void *shim_syscall_jump(long n, long a, long b)
 	return shim_replays ? shim_true(CALL_syscall) : shim_real(CALL_syscall); /* not through a C function */
 }
 
-static void after(struct ev *e, long n, const long *a, long r)
+/* v stays until shim_done. */
+static void after(struct ev *e, long n, const long *a, long r, struct iovec *v)
 {
-	void *p;
-	u64 len = shim_syscall_gives(n, a, e->ret, &p);
+	u64 len = shim_syscall_gives(n, a, e->ret, v);
 	if (len && shim_ctl.inputs)
-		shim_data_slow(e, PROPHET_InputsFull, p, len);
+		shim_data_iov_slow(e, PROPHET_InputsFull, v, SYSCALL_GIVES, len);
 	switch (n) {
 	case SYS_futex:
 		e->obj = futex(e->t, (const void *)a[0]);
@@ -393,6 +430,7 @@ static long forks(syscall_fn real, struct ev *e, int on, long n, const long *a)
 HIDDEN long shim_syscall(void *pc, long n, const long *a)
 {
 	syscall_fn real = (syscall_fn)shim_real(CALL_syscall);
+	struct iovec given[SYSCALL_GIVES];
 	struct ev e;
 	long r;
 	int on;
@@ -404,6 +442,8 @@ HIDDEN long shim_syscall(void *pc, long n, const long *a)
 		shim_sandbox(a[0] == SECCOMP_SET_MODE_STRICT ? 0 : (const void *)a[2]);
 	else if (n == SYS_prctl)
 		shim_sandbox_prctl((int)a[0], a[1], (const void *)a[2]);
+	if (shim_number(pc, n, a, &r))
+		return r;
 	on = shim_begin(&e, CALL_syscall, CLASS_sync, pc);
 	if (on) {
 		u32 c = canonical(n), k = arguments(c);
@@ -432,7 +472,7 @@ HIDDEN long shim_syscall(void *pc, long n, const long *a)
 		return r;
 	shim_end(&e, may_block(n, a));
 	e.ret = shim_ret_errno(r);
-	after(&e, n, a, r);
+	after(&e, n, a, r, given);
 	shim_done(&e);
 	return r;
 }

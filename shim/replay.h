@@ -108,7 +108,8 @@ HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replace
 /* Signals (stand_signal.c). */
 HIDDEN int shim_syscall_tells(long n);
 HIDDEN int shim_syscall_asks(long n);
-HIDDEN u64 shim_syscall_gives(long n, const long *a, i64 r, void **where);
+#define SYSCALL_GIVES 4 /* pieces that a system call fills */
+HIDDEN u64 shim_syscall_gives(long n, const long *a, i64 r, struct iovec v[SYSCALL_GIVES]);
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */
 HIDDEN void shim_re_starts(struct thr *t); /* those that came as the thread, or a handler, began */

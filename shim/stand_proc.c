@@ -5,11 +5,12 @@
  * anything stopped: who was stopped goes on where it was let go on.
  */
 #include "family.h"
-#include "feed.h"
+#include "channel.h"
 #include "steps_proc.h"
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pty.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -459,6 +460,48 @@ static int re_prctl(int option, ...)
 }
 STANDIN(prctl, re_prctl)
 
+/* What a system call by number gave. Memory that has it already may be read-only: the kernel does not mind, of times. */
+static void give(const struct expect *x, const struct iovec *v)
+{
+	const u8 *from = x->data;
+	u64 left = from ? x->data_len : 0, i;
+	for (; left; v++) {
+		u64 n = v->iov_len < left ? v->iov_len : left;
+		for (i = 0; i < n && ((const u8 *)v->iov_base)[i] == from[i]; i++)
+			;
+		if (i < n)
+			shim_copy(v->iov_base, from, n);
+		from += n;
+		left -= n;
+	}
+}
+
+static int selects(long n)
+{
+#ifdef SYS_select
+	if (n == SYS_select)
+		return 1;
+#endif
+	return n == SYS_pselect6;
+}
+
+/* What was readable is, or was, as by the functions of their names (stand_ready.c). */
+static void were_ready(long n, const long *a)
+{
+	const struct pollfd *p = (const struct pollfd *)a[0];
+	const u64 *set = (const u64 *)a[1];
+	i64 i;
+	if (n == SYS_ppoll)
+		for (i = 0; p && i < (u32)a[1]; i++)
+			if (p[i].revents & (POLLIN | POLLHUP) && shim_channel_inside(p[i].fd))
+				shim_channel_was_ready(p[i].fd);
+	if (!selects(n))
+		return;
+	for (i = 0; set && i < (int)a[0]; i++)
+		if (set[i / 64] >> (i % 64) & 1 && shim_channel_inside((int)i))
+			shim_channel_was_ready((int)i);
+}
+
 /* System calls by number: what is told, sent and made as by the functions of their names. */
 static long re_syscall(long n, ...)
 {
@@ -466,7 +509,7 @@ static long re_syscall(long n, ...)
 	long (*real)(long, ...) = (long (*)(long, ...))shim_true(CALL_syscall);
 	long a[6], r, was;
 	va_list ap;
-	void *p;
+	struct iovec v[SYSCALL_GIVES];
 	u64 len;
 	u32 i;
 	va_start(ap, n);
@@ -475,13 +518,16 @@ static long re_syscall(long n, ...)
 	va_end(ap);
 	if (!x)
 		return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
-	len = shim_syscall_gives(n, a, x->ret, &p);
+	len = shim_syscall_gives(n, a, x->ret, v);
 	if (len && !x->data && x->ret >= 0 && n != SYS_setitimer && n != SYS_rt_sigtimedwait && n != SYS_wait4 && n != SYS_waitid)
 		real(n, a[0], a[1], a[2], a[3], a[4], a[5]); /* not recorded: it has what is so now */
 	if (shim_syscall_asks(n) && x->ret >= 0 && (!len || shim_index->moved))
 		return real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
-	if (len)
-		feed_data(x, p, len);
+	if (x->data && x->data_len <= len) {
+		give(x, v);
+		if (x->ret > 0)
+			were_ready(n, a);
+	}
 	if (n == SYS_getcpu && a[1])
 		real(n, 0, a[1], 0); /* the node is not recorded */
 	if ((x->ret < 0 && n != SYS_futex) || shim_syscall_tells(n) ||
@@ -538,8 +584,8 @@ static long re_syscall(long n, ...)
 		return shim_re_ret(x);
 	case SYS_rt_sigtimedwait:
 		if (len && !x->data) {
-			shim_zero(p, len);
-			((siginfo_t *)p)->si_signo = (int)x->ret;
+			shim_zero(v->iov_base, len);
+			((siginfo_t *)v->iov_base)->si_signo = (int)x->ret;
 		}
 		return shim_re_ret(x);
 	case SYS_pidfd_open:

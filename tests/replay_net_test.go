@@ -206,3 +206,25 @@ http { access_log off; server { listen %[2]s; location / { return 200 "hello\n";
 	}
 	alone(t, 10, trace, "", argv...)
 }
+
+// TestServerByNumber: a server that makes its calls by number is as much alone as others.
+func TestServerByNumber(t *testing.T) {
+	argv := []string{prog(t, "numbered"), "4"}
+	trace, out := served(t, func(addr string) {
+		for k := range 4 {
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.SetDeadline(time.Now().Add(60 * time.Second))
+			if _, err := c.Write(bytes.Repeat([]byte{byte(k + 'a')}, 4+4+32+40)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(c, make([]byte, 4+4+8+8)); err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		}
+	}, argv...)
+	alone(t, 3, trace, out, argv...)
+}

@@ -147,18 +147,37 @@ func parseSig(s string) (sig, error) {
 }
 
 func wrappers() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString(banner)
-	b.WriteString("#include \"wrap_all.h\"\n")
+	b, _, err := plain()
+	return b, err
+}
+
+// numbers prints what becomes of system calls by number that do what a plain row's function does: its event.
+func numbers() ([]byte, error) {
+	_, b, err := plain()
+	return b, err
+}
+
+// plain prints the wrappers of plain rows, and what stands for them where they are called by number.
+func plain() ([]byte, []byte, error) {
+	var b, by, cases bytes.Buffer
+	b.WriteString(banner + "#include \"wrap_all.h\"\n")
+	by.WriteString(banner + "#include \"number.h\"\n")
 	for _, c := range intercepted() {
 		if c.Body != cabi.Plain {
+			if c.Number != "" {
+				return nil, nil, fmt.Errorf("%s: a number is for plain rows", c.Name)
+			}
 			continue
 		}
-		if err := wrapper(&b, c); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		if err := wrapper(&b, &by, c); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if c.Number != "" {
+			fmt.Fprintf(&cases, "#ifdef SYS_%s\n\tcase SYS_%s:\n\t\t*r = %s_number(pc, n, a);\n\t\treturn 1;\n#endif\n", c.Number, c.Number, ident(c))
 		}
 	}
-	return b.Bytes(), nil
+	fmt.Fprintf(&by, "\nFAR int shim_number(void *pc, long n, const long *a, long *r)\n{\n\tswitch (n) {\n%s\tdefault:\n\t\treturn 0;\n\t}\n}\n", cases.String())
+	return b.Bytes(), by.Bytes(), nil
 }
 
 // nameExpr splits "NAME=EXPR"; EXPR defaults to NAME.
@@ -169,7 +188,7 @@ func nameExpr(s string) (string, string) {
 	return s, s
 }
 
-func wrapper(b *bytes.Buffer, c cabi.Call) error {
+func wrapper(b, by *bytes.Buffer, c cabi.Call) error {
 	s, err := parseSig(c.Sig)
 	if err != nil {
 		return err
@@ -252,6 +271,12 @@ func wrapper(b *bytes.Buffer, c cabi.Call) error {
 	}
 	for _, l := range [][]string{obj, fields, tail, data, input, do} {
 		after = append(after, l...)
+	}
+	if c.Number != "" {
+		if void || len(post) > 0 {
+			return fmt.Errorf("number is for rows with a result and nothing after the event")
+		}
+		numbered(by, c, s, len(input) > 0, pre, strings.ReplaceAll(again, call, "CALL"), stamp, after)
 	}
 	if c.Sys != "" && (void || ret == "ptr" || len(tail)+len(input)+len(pre)+len(do)+len(post) > 0 || !c.Block) {
 		return fmt.Errorf("sys is for rows of the simple shape")
@@ -384,6 +409,38 @@ func simpleWrapper(b *bytes.Buffer, c cabi.Call, s sig, call, again, convert str
 		quiet, object, id, convert, f["f1"], f["f2"], f["f3"])
 	fmt.Fprintf(b, "\t%s_late(t, CALLER(), begin, end, r%s%s);\n\treturn r;\n}\n", id, comma, params)
 	return nil
+}
+
+// numbered prints what makes a row's event of the system call that does the same. In a recording the kernel is asked as the program did.
+func numbered(b *bytes.Buffer, c cabi.Call, s sig, answer bool, pre []string, again, stamp string, after []string) {
+	fmt.Fprintf(b, "\n#ifdef SYS_%s\nstatic FAR long %s_number(void *pc, long n_, const long *a_)\n{\n\tstruct ev e;\n", c.Number, ident(c))
+	if answer {
+		b.WriteString("\tu8 answer[INPUT_ROOM];\n")
+	}
+	for i, p := range strings.Split(s.args, ",") {
+		name := s.params[i]
+		kind, _, array := strings.Cut(strings.TrimSpace(p), "[")
+		kind = strings.TrimSuffix(strings.TrimSpace(strings.ReplaceAll(kind, "restrict ", "")), name)
+		if array {
+			kind += "*"
+		}
+		if strings.Contains(kind, "SOCKADDR_ARG") {
+			fmt.Fprintf(b, "\t%s%s = {.__sockaddr__ = (void *)a_[%d]};\n", kind, name, i)
+		} else {
+			fmt.Fprintf(b, "\t%s%s = (%s)a_[%d];\n", kind, name, strings.TrimSpace(kind), i)
+		}
+	}
+	call := fmt.Sprintf("shim_replays ? REAL(%s)(%s) : (%s)shim_by_number(n_, a_)", ident(c), strings.Join(s.params, ", "), s.ret)
+	fmt.Fprintf(b, "\t%s r;\n\tif (!%s)\n\t\treturn %s;\n", s.ret, begins(c, ident(c), "pc"), call)
+	if answer {
+		b.WriteString("\te.inbuf = answer;\n")
+	}
+	lines(b, pre)
+	fmt.Fprintf(b, "\tr = %s;\n", call)
+	repeat(b, strings.Replace(again, "CALL", call, 1), "e.begin")
+	fmt.Fprintf(b, "\tshim_end(&e, %s);\n", stamp)
+	lines(b, after)
+	b.WriteString("\tshim_done(&e);\n\treturn r;\n}\n#endif\n")
 }
 
 // descriptor is the expression of the descriptor that a row which may wait waits for: a call that a pause broke off is

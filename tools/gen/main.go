@@ -23,6 +23,7 @@ var files = []file{
 	{"cabi/zrows.h", rows},
 	{"cabi/ztags.h", tags},
 	{"shim/zwrap.c", wrappers},
+	{"shim/znumber.c", numbers},
 	{"shim/zreplay.h", replay},
 	{"shim/zexports_amd64.map", exportsAMD64},
 	{"shim/zexports_arm64.map", exportsARM64},
