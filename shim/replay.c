@@ -477,7 +477,7 @@ static struct expect *ahead(struct expects *q, u32 call, u64 pc)
 	}
 }
 
-/* The event of a call in which signals came first, behind theirs. depth: of handlers that are still running at *i. */
+/* The event of a call, 0: of any, in which signals came first, behind theirs. depth: of handlers that are still running at *i. */
 static struct expect *behind(struct expects *q, u32 call, u32 *i, u32 *depth)
 {
 	struct expect *x;
@@ -486,36 +486,42 @@ static struct expect *behind(struct expects *q, u32 call, u32 *i, u32 *depth)
 			++*depth;
 		else if (x->kind == EXPECT_SIGRET)
 			*depth -= *depth > 0;
-		else if (!*depth && (x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT) && x->call == call)
+		else if (!*depth && (x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT) && (!call || x->call == call))
 			return x;
 	}
 	return x;
 }
 
-/* The same, however many came: then it is looked for in a copy of the queue, and is a copy. */
+/* The same, when they were more than is looked ahead, but not more than so many: it is looked for in a copy of the queue. */
+static int far_behind(struct expects *from, u32 call, u32 i, u32 depth, u32 most, struct expect *found)
+{
+	struct expect *x = 0;
+	struct expects *q;
+	long p = sys(SYS_mmap, shim_apart(sizeof *q), sizeof *q, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p < 0 && p > -4096)
+		return 0;
+	q = (struct expects *)p;
+	shim_copy(q, from, sizeof *q);
+	while (!x && i <= most) {
+		most -= i;
+		q->head += i;
+		i = 0;
+		x = behind(q, call, &i, &depth);
+	}
+	if (x)
+		*found = *x;
+	sys(SYS_munmap, p, sizeof *q);
+	return x != 0;
+}
+
 static struct expect *outer(struct thr *t, u32 call)
 {
 	struct re *re = t->re;
 	u32 depth = 0, i = 0;
-	struct expect *x = behind(&re->ex, call, &i, &depth);
-	struct expects *q;
-	long p;
-	if (!x) {
-		p = sys(SYS_mmap, shim_apart(sizeof *q), sizeof *q, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (p < 0 && p > -4096)
-			return 0;
-		q = (struct expects *)p;
-		shim_copy(q, &re->ex, sizeof *q);
-		while (!x) {
-			q->head += i;
-			i = 0;
-			x = behind(q, call, &i, &depth);
-		}
-		re->far[re->handlers % RE_FAR] = *x;
-		x = &re->far[re->handlers % RE_FAR];
-		sys(SYS_munmap, p, sizeof *q);
-	}
-	return x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT ? x : 0;
+	struct expect *x = behind(&re->ex, call, &i, &depth), *far = &re->far[re->handlers % RE_FAR];
+	if (!x)
+		x = far_behind(&re->ex, call, i, depth, ~0u, far) ? far : 0;
+	return x && (x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT) ? x : 0;
 }
 
 /* Whom it made went on before a signal that came at its end: a thread, which is made with signals blocked, and in a serial run anybody. */
@@ -524,6 +530,35 @@ static int lets_first(u32 call)
 	if (shim_re_flags[call] & RE_FREES || call == CALL_pthread_create || call == CALL_thrd_create)
 		return 1;
 	return shim_ctl.serial && shim_re_flags[call] & RE_MAKES && call != CALL_syscall;
+}
+
+#define INSIDE_FAR (1u << 14) /* records: who is asked for each signal must not look too far */
+
+/* A quick call does not say that it is under way: a signal is told of it that came where it returns to, as of one that came between
+ * the call before and it. Of those that let others go on it came inside, unless a number that its handler took says that it was before. */
+void shim_re_inside(struct thr *t, u32 i)
+{
+	struct expects *q = &t->re->ex;
+	struct expect *x = shim_expect_at(q, i), far;
+	const struct expect *o, *h;
+	u32 depth = 0, at = i, before = 0, after = 0;
+	if (x->call || !x->pc || shim_expect_told(x) || shim_re_is_fault(x) || shim_ctl.serial)
+		return;
+	o = behind(q, 0, &at, &depth);
+	if (!o && far_behind(q, 0, at, depth, INSIDE_FAR, &far))
+		o = &far;
+	if (!o || o->kind != EXPECT_EVENT || !lets_first(o->call) || shim_expect_pc(o) != shim_expect_pc(x))
+		return;
+	for (; i < at; i++) {
+		h = shim_expect_at(q, i);
+		if (h->kind != EXPECT_EVENT || h->obj != o->obj || !h->seq)
+			continue;
+		before |= h->seq < o->seq;
+		after |= h->seq > o->seq;
+	}
+	/* After a call from the same place nothing else tells which of both it was. */
+	if (!before && (after || t->re->step.site - t->re->step.moved != shim_expect_pc(x)))
+		x->call = o->call;
 }
 
 /* The call comes before the signals that came inside of it: nothing left it. */
@@ -646,6 +681,7 @@ int shim_re_begin(struct ev *e)
 		if (likely(x->kind == EXPECT_EVENT && x->call == e->call))
 			break; /* taken or not: by one that was left, or by one outside of this one, which finds its own when it is done */
 		if (x->kind == EXPECT_SIGNAL) {
+			shim_re_inside(t, 0);
 			if (x->call != e->call || !(shim_re_flags[e->call] & RE_MASKED || frees(t, e->call) || shim_re_is_fault(x))) {
 				shim_re_deliver(t);
 				re = t->re; /* a child that the handler forked has its own */
@@ -857,6 +893,12 @@ static int closed_since(const struct ev *e, const struct expect *x)
 	return shim_re_flags[e->call] & RE_FD && (e->ret >= 0 || e->ret == -EBADF) && (!e->obj || !x->obj);
 }
 
+/* What a handler asks for may have been given its name inside of the call that it interrupted, before which it comes now. */
+static int named_since(const struct ev *e, const struct expect *x)
+{
+	return !e->obj && e->t->re->handlers && x->obj >> 40 == e->t->uid && (x->obj & 0xffffffffffull) > e->t->nobj;
+}
+
 /* 0: it is what was expected. */
 static int compare(struct ev *e, struct expect *x)
 {
@@ -866,7 +908,7 @@ static int compare(struct ev *e, struct expect *x)
 		return value_differs(e, x, PROPHET_DiffersResult, (u64)x->ret, (u64)e->ret, path_of(e));
 	if (unlikely(e->seq != x->seq))
 		return value_differs(e, x, PROPHET_DiffersTurn, x->seq, e->seq, "");
-	if (unlikely(e->obj != x->obj && !(f & RE_SKIP_OBJ) && !closed_since(e, x)))
+	if (unlikely(e->obj != x->obj && !(f & RE_SKIP_OBJ) && !closed_since(e, x) && !named_since(e, x)))
 		return value_differs(e, x, PROPHET_DiffersObject, x->obj, e->obj, "");
 	if (unlikely(e->f1 != x->f1 && !(f & RE_SKIP_F1)))
 		return value_differs(e, x, PROPHET_DiffersField, x->f1, e->f1, "1");

@@ -116,6 +116,8 @@ void shim_re_look(struct thr *t)
 		struct expect *x = shim_expect_at(&re->ex, i);
 		if (x && (x->kind == EXPECT_FORK || x->kind == EXPECT_MARK || x->kind == EXPECT_EXIT))
 			continue;
+		if (x && x->kind == EXPECT_SIGNAL)
+			shim_re_inside(t, i);
 		if (x && x->kind == EXPECT_END)
 			spent = 1;
 		else if (x && x->kind == EXPECT_SIGNAL && !x->call && !is_fault(x->f1, (i64)x->f2))

@@ -30,7 +30,8 @@
 #include <sys/mman.h>
 
 #define BIT(sig) (1ull << ((sig)-1))
-#define FRAMES 6 /* of the C library's and ours, below the program */
+#define FRAMES 6 /* of the C library's, below the program */
+#define OUR_FRAMES 32 /* ours: an event that fills a chunk calls deeper than others */
 #define ROOM 2048 /* what looking for the place may need of a stack: about 900, with what it calls */
 #define LIMIT 4096
 #define LIMIT_ALL (1u << 19)
@@ -95,7 +96,7 @@ FAR u32 shim_place_told(const void *context, u64 *place)
 		place[0] = shim_module_pc(pc);
 		return SHIM_PLACE;
 	}
-	for (i = 0; i < FRAMES && ours(w.pc); i++)
+	for (i = 0; i < OUR_FRAMES && ours(w.pc); i++)
 		if (shim_walk(&w) != WALK_ON)
 			return 0;
 	if (ours(w.pc))

@@ -302,6 +302,14 @@ func TestReexecuteSignalStorm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			seen, err := exec.Command(built(t, "prophet"), "dump", trace).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Wherever in our own code one came, too: which may be deep, as where an event fills a chunk.
+			if between, places := strings.Count(string(seen), " during=none "), strings.Count(string(seen), " place pc="); between == 0 || between != places {
+				t.Errorf("of %d signals between two calls %d are told where they came", between, places)
+			}
 			for i := range 3 {
 				var again, said strings.Builder
 				cmd := exec.Command(built(t, "replayd"), "--json", "--trace", trace, "--", bin)
@@ -323,9 +331,9 @@ func TestReexecuteSignalStorm(t *testing.T) {
 
 // What small programs did that came out otherwise: threads that were cancelled while they computed, or in system(); commands that
 // ended themselves, or signalled who waited for them; calls by number; locks that could not be destroyed;
-// signals at the end of calls that called others; children that were ended before they did anything.
+// signals at the end of calls that called others, or of quick ones that free something; children that were ended before they did anything.
 func TestReexecuteSmall(t *testing.T) {
-	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced", "unborn"} {
+	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced", "unborn", "freed"} {
 		for _, options := range []string{"", "serial"} {
 			t.Run(name+options, func(t *testing.T) {
 				t.Parallel()
