@@ -206,7 +206,7 @@ type after struct {
 // recently is how many sections of a mutex may lie between one of a thread and a signal of it that belongs to that.
 const recently = 64
 
-const stepsMax = 64 // of a section; what comes later is not looked at
+const stepsMax = 64 // of a section; of what comes later only waits are looked at, and whether anything lies between them
 
 func newLoops(c *compiler) *loops {
 	return &loops{c: c, with: map[trace.Object]trace.Object{}, mutexes: map[trace.Object]bool{}, under: map[objKey]*guarded{}, conds: map[objKey]*condition{},
@@ -484,7 +484,7 @@ func (x *section) unlocked() (uint64, bool) { return x.lock + uint64(x.unlock), 
 // note adds a step to the open sections.
 func (l *loops) note(at *threadAt, r *trace.Record, site uint32, cond *condition) {
 	for _, x := range at.sect {
-		if x.open && len(x.steps) < stepsMax {
+		if x.open && (len(x.steps) < stepsMax || x.steps[len(x.steps)-1].wait) {
 			s := shapeStep{site: site}
 			if cond != nil {
 				s.cond = cond.number + 1

@@ -299,25 +299,41 @@ func (l *loops) exact(p *loop) *explanation {
 	if unit, order := l.barrier(p); unit > 0 {
 		return &explanation{pred: cabi.ProgPred{Kind: cabi.PredBarrier, Unit: uint32(unit)}, order: order}
 	}
-	if x := p.queue(0); x != nil || !p.missed() {
-		return x
+	// They are woken first: of the last one of a run nothing that comes after it tells.
+	missed := p.missed()
+	x := p.queue(0)
+	if x == nil && len(missed) > 0 {
+		setLate(missed, true)
+		if x = p.queue(0); x == nil {
+			setLate(missed, false)
+		}
 	}
-	return p.queue(0)
+	return x
 }
 
 // missed takes who was told, and was held up until its time was over, for woken, as whoever looks again finds it so; where one thread
 // alone waits: of several another one may have been told.
-func (p *loop) missed() (some bool) {
+func (p *loop) missed() (list []*arrival) {
+	if !slices.ContainsFunc(p.all, func(a arrival) bool { return a.late }) {
+		return nil
+	}
 	p.narrow(waiters)
 	if !p.choose(cabi.OwnThread) {
-		return false
+		return nil
 	}
 	for a := range p.arrivals {
 		if a.late && p.below(a.passed) > p.below(a.slept) {
-			a.late, some = false, true
+			list = append(list, a)
 		}
 	}
-	return some
+	setLate(list, false)
+	return list
+}
+
+func setLate(list []*arrival, late bool) {
+	for _, a := range list {
+		a.late = late
+	}
 }
 
 // near does with few exceptions.
