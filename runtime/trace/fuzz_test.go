@@ -3,6 +3,7 @@ package trace
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -67,6 +68,65 @@ func FuzzRecords(f *testing.F) {
 			t.Fatalf("whole prefix of %d bytes is %d", len(payload), n)
 		} else if m := WholePrefix(payload[:n], 100); m != n {
 			t.Fatalf("a whole prefix of %d has one of %d", n, m)
+		}
+	})
+}
+
+// lockPayload is what passes over events quickly: locks from two places in turn, at so many objects, with all lengths of times and steps.
+func lockPayload(objects int) []byte {
+	var out []byte
+	e := NewEncoder(1, 0, 100, func(c MemChunk) error { out = append(out, c.Payload...); return nil })
+	now := uint64(100)
+	for i := range uint64(1500) {
+		o := Object{1, i % uint64(objects)}
+		now += 1 << (i % 26)
+		e.Event(&Record{Call: 1, PC: 0x1000 + i&1*16, Obj: o, Begin: now, Seq: 1 + i<<(i%17)})
+		e.Event(&Record{Call: 2, PC: 0x2000, Obj: o, Begin: now + i%200, Timed: i%50 == 0, End: now + 300, Note: uint8(i % 70 / 69)})
+		if i%400 == 399 {
+			e.Event(&Record{Call: 200, PC: 0x3000, Obj: Object{1, 1000}, Begin: now, Ret: int64(i)})
+		}
+	}
+	e.Flush(0)
+	return out
+}
+
+// told is what counts of a record.
+func told(r *Record) string {
+	if r.Tag != TagEvent {
+		return fmt.Sprint(r.Tag, r.Begin, r.End, r.Offset, r.Nums, r.Text, r.Stack, r.Row)
+	}
+	s := fmt.Sprint(r.Call, r.Begin, r.End, r.Offset, r.PC, r.Obj, r.Ret, r.F, r.Seq, r.Mask, r.Note, r.Row)
+	if r.Mask&cabi.MaskTail != 0 {
+		s += fmt.Sprint(r.Tail, r.Fields)
+	}
+	return s
+}
+
+// Who passes over events of some classes sees of the others what is seen without.
+func FuzzOnly(f *testing.F) {
+	f.Add(samplePayload())
+	f.Add(lockPayload(1))
+	f.Add(lockPayload(100))
+	f.Add(lockPayload(2)[:1003])
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		var all, some Decoder
+		some.only = cabi.SetOf(cabi.Disk)
+		all.Reset(payload, 100)
+		some.Reset(payload, 100)
+		var r, s Record
+		for all.Next(&r) {
+			if k := all.keys; r.Tag == TagEvent && len(k) == len(some.keys) && some.keys[r.slot].pass {
+				continue
+			}
+			if !some.Next(&s) {
+				t.Fatalf("%q where %+v comes", some.Err(), r)
+			}
+			if got, want := told(&s), told(&r); got != want {
+				t.Fatalf("%s, not %s", got, want)
+			}
+		}
+		if all.Err() == "" && (some.Next(&s) || some.Err() != "" || some.events != all.events) {
+			t.Fatalf("%d events, not %d; %q, %+v", some.events, all.events, some.Err(), s)
 		}
 	})
 }
