@@ -3,6 +3,7 @@
  * then. Channels go by channel.h.
  */
 #include "channel.h"
+#include <poll.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
@@ -228,21 +229,31 @@ static ssize_t moved(const struct expect *x, int in, off_t *off)
 	return shim_re_ret(x);
 }
 
-static int to_nobody(int out, int in)
+/* As much as then, however much room there is now: who reads may be behind, or the channel larger (shim_channel_room). */
+static ssize_t moves(const struct expect *x, int out, int in, off_t *off)
 {
-	return shim_channel_file(in) && !shim_channel_file(out) && !shim_channel_inside(out) && !shim_channel_outside(out);
+	i64 at = 0;
+	long r;
+	if (x->ret < 0 || (shim_channel_file(in) && !shim_channel_file(out) && !shim_channel_inside(out) && !shim_channel_outside(out)))
+		return moved(x, in, off);
+	while (at < x->ret) {
+		r = sys(SYS_sendfile, out, in, off, x->ret - at);
+		if (r == -EAGAIN)
+			shim_channel_await(out, POLLOUT);
+		else if (r <= 0 && r != -EINTR)
+			break;
+		else if (r > 0)
+			at += r;
+	}
+	return at;
 }
 
-static ssize_t re_sendfile(int out, int in, off_t *off, size_t n)
-{
-	struct expect *x = shim_re_of(CALL_sendfile);
-	return x && to_nobody(out, in) ? moved(x, in, off) : TRUE(sendfile)(out, in, off, n);
-}
-STANDIN(sendfile, re_sendfile)
-
-static ssize_t re_sendfile64(int out, int in, off_t *off, size_t n)
-{
-	struct expect *x = shim_re_of(CALL_sendfile64);
-	return x && to_nobody(out, in) ? moved(x, in, off) : TRUE(sendfile64)(out, in, off, n);
-}
-STANDIN(sendfile64, re_sendfile64)
+#define MOVES(name)                                                              \
+	static ssize_t re_##name(int out, int in, off_t *off, size_t n)          \
+	{                                                                        \
+		struct expect *x = shim_re_of(CALL_##name);                      \
+		return x ? moves(x, out, in, off) : TRUE(name)(out, in, off, n); \
+	}                                                                        \
+	STANDIN(name, re_##name)
+MOVES(sendfile)
+MOVES(sendfile64)
