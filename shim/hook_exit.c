@@ -4,14 +4,28 @@
  */
 #include "wrap.h"
 #include "handler.h"
+#include "replay.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+/* A child that has recorded nothing does not begin now. In a serial re-execution it has begun, as its turn is in its stream. */
+static int unheard(u32 call)
+{
+	struct thr *t = shim_self.thr;
+	const struct expect *x;
+	if (!shim_wiped->alive)
+		return 1;
+	if (likely(!shim_replays) || !shim_ctl.serial || shim_run.how != PROPHET_ProcForked || !t || !t->re || t->tid != shim_run.pid || t->re->th->event)
+		return 0;
+	x = shim_expect(&t->re->ex);
+	return x->kind != EXPECT_EVENT || x->call != call;
+}
+
 static void written(u32 call, void *pc, i64 status)
 {
 	struct ev e;
-	if (shim_run.state != RUN_ON || !shim_wiped->alive) /* a child that has recorded nothing does not begin now */
+	if (shim_run.state != RUN_ON || unheard(call))
 		return;
 	if (!shim_begin(&e, call, CLASS_thread, pc))
 		return;

@@ -333,7 +333,7 @@ func TestReexecuteSignalStorm(t *testing.T) {
 // ended themselves, or signalled who waited for them; calls by number; locks that could not be destroyed;
 // signals at the end of calls that called others, or of quick ones that free something; children that were ended before they did anything.
 func TestReexecuteSmall(t *testing.T) {
-	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced", "unborn", "freed", "moved"} {
+	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced", "unborn", "freed", "moved", "exits"} {
 		for _, options := range []string{"", "serial"} {
 			t.Run(name+options, func(t *testing.T) {
 				t.Parallel()
