@@ -106,6 +106,7 @@ HIDDEN void shim_re_vfork_ends(struct thr *t); /* its child did no more: a signa
 HIDDEN int shim_re_exec(struct thr *t, u32 call); /* before a program is replaced; -1: it could not be, errno says why */
 
 /* Signals (stand_signal.c). */
+#define SHIM_FAULTS (1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1) | 1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGSYS - 1))
 HIDDEN int shim_syscall_tells(long n);
 HIDDEN int shim_syscall_asks(long n);
 #define SYSCALL_GIVES 4 /* pieces that a system call fills */

@@ -14,12 +14,11 @@
 #include <time.h>
 
 #define BIT(sig) (1ull << ((sig)-1))
-#define FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS))
 #define NUDGE_NS 100000000 /* of computing */
 
 static int is_fault(u64 sig, i64 code)
 {
-	return sig && sig < 65 && BIT(sig) & FAULTS && code > 0;
+	return sig && sig < 65 && BIT(sig) & SHIM_FAULTS && code > 0;
 }
 
 int shim_re_is_fault(const struct expect *x)
@@ -362,7 +361,7 @@ void shim_re_wait_for_end(struct thr *t, u32 state)
 /* What would end the process if nobody handled it. */
 int shim_re_guarded(int sig)
 {
-	return shim_replays && sig > 0 && sig < 65 && (FAULTS | BIT(SIGABRT) | BIT(SIGPIPE)) & BIT(sig);
+	return shim_replays && sig > 0 && sig < 65 && (SHIM_FAULTS | BIT(SIGABRT) | BIT(SIGPIPE)) & BIT(sig);
 }
 
 /* A fault, or an abort inside the C library: the other threads get where they were, then it happens once more. */

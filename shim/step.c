@@ -350,6 +350,9 @@ int shim_step_trap(int sig, const siginfo_t *si, void *context)
 	struct thr *t = shim_self.thr;
 	struct step *s = t && t->begun && t->re ? &t->re->step : 0;
 	int on, traps;
+	/* From outside, as we were at a trap: seen from our stack the program's handlers that still run look left. */
+	if (s && !(BIT(sig) & SHIM_FAULTS) && (u64)__builtin_frame_address(0) - (u64)s->stack.ss_sp < s->stack.ss_size)
+		return 1;
 	if (sig != SIGTRAP || (si->si_code != TRAP_TRACE && si->si_code != BREAKPOINT))
 		return 0;
 	traps = shim_context_traps(context, 0);

@@ -10,7 +10,7 @@ HIDDEN u32 shim_place_told(const void *context, u64 *place); /* what TagPlace sa
 HIDDEN int shim_step_begin(struct thr *t, const struct expect *x, u32 ahead); /* the signal x is next, that many records on: 0: it is not waited for here */
 HIDDEN void shim_step_again(void *context); /* the same, where a handler returns to */
 HIDDEN void shim_step_end(struct thr *t); /* a call begins: it did not come to that */
-HIDDEN int shim_step_trap(int sig, const siginfo_t *si, void *context); /* 1: it was one of ours */
+HIDDEN int shim_step_trap(int sig, const siginfo_t *si, void *context); /* 1: it was one of ours, or came from outside as we were at one */
 
 /* Our part of the call before is over but for its return. */
 static inline void shim_step_go(struct thr *t)
