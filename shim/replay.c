@@ -524,6 +524,23 @@ static struct expect *outer(struct thr *t, u32 call)
 	return x && (x->kind == EXPECT_EVENT || x->kind == EXPECT_LEFT) ? x : 0;
 }
 
+enum {
+	TOOK_BEFORE = 1,
+	TOOK_AFTER = 2,
+};
+
+/* Whether handlers of signals that are written before the event o took numbers of its object before it, or behind it: as far as is looked
+ * ahead. */
+static u32 numbers(struct expects *q, u32 i, const struct expect *o)
+{
+	const struct expect *h;
+	u32 took = 0;
+	for (; (h = shim_expect_at(q, i)) && h != o && h->kind != EXPECT_END && h->kind != EXPECT_BAD; i++)
+		if (h->kind == EXPECT_EVENT && h->obj == o->obj && h->seq)
+			took |= h->seq < o->seq ? TOOK_BEFORE : TOOK_AFTER;
+	return took;
+}
+
 /* Whom it made went on before a signal that came at its end: a thread, which is made with signals blocked, and in a serial run anybody. */
 static int lets_first(u32 call)
 {
@@ -540,8 +557,8 @@ void shim_re_inside(struct thr *t, u32 i)
 {
 	struct expects *q = &t->re->ex;
 	struct expect *x = shim_expect_at(q, i), far;
-	const struct expect *o, *h;
-	u32 depth = 0, at = i, before = 0, after = 0;
+	const struct expect *o;
+	u32 depth = 0, at = i, took;
 	if (x->call || !x->pc || shim_expect_told(x) || shim_re_is_fault(x) || shim_ctl.serial)
 		return;
 	o = behind(q, 0, &at, &depth);
@@ -549,23 +566,17 @@ void shim_re_inside(struct thr *t, u32 i)
 		o = &far;
 	if (!o || o->kind != EXPECT_EVENT || !lets_first(o->call) || shim_expect_pc(o) != shim_expect_pc(x))
 		return;
-	for (; i < at; i++) {
-		h = shim_expect_at(q, i);
-		if (h->kind != EXPECT_EVENT || h->obj != o->obj || !h->seq)
-			continue;
-		before |= h->seq < o->seq;
-		after |= h->seq > o->seq;
-	}
+	took = numbers(q, i, o);
 	/* After a call from the same place nothing else tells which of both it was. */
-	if (!before && (after || t->re->step.site - t->re->step.moved != shim_expect_pc(x)))
+	if (!(took & TOOK_BEFORE) && (took & TOOK_AFTER || t->re->step.site - t->re->step.moved != shim_expect_pc(x)))
 		x->call = o->call;
 }
 
-/* The call comes before the signals that came inside of it: nothing left it. */
+/* The call comes before the signals that came inside of it: nothing left it, nor did they come before it had done anything. */
 static int frees(struct thr *t, u32 call)
 {
 	const struct expect *x = lets_first(call) ? outer(t, call) : 0;
-	return x && x->kind == EXPECT_EVENT && x->ret != ECANCELED;
+	return x && x->kind == EXPECT_EVENT && x->ret != ECANCELED && !(numbers(&t->re->ex, 0, x) & TOOK_BEFORE);
 }
 
 void shim_re_pass(struct thr *t)
