@@ -62,6 +62,7 @@ HIDDEN int shim_re_alone(const struct thr *t); /* the process has no other threa
 HIDDEN void shim_re_pause(struct thr *t, u32 *round);
 
 /* Descriptors' numbers (stand_fd.c). */
+HIDDEN void shim_re_appends(FILE *f); /* before a stream is asked where it ends */
 HIDDEN void shim_re_fd_turn(i64 want); /* before the call that makes it */
 HIDDEN void shim_re_fd_place(i64 want); /* the same, but the number may be in use */
 HIDDEN int shim_re_fd(int got, i64 want); /* after it: the number that was recorded */

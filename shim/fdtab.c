@@ -267,23 +267,55 @@ static u64 others(struct thr *t, int fd)
 	return i->obj;
 }
 
+/* Where the thread is to give that name next it does, to the number that had it. */
+static void named_then(struct thr *t, u64 obj)
+{
+	const struct expects *ex = &t->re->ex;
+	struct fdinfo *of;
+	u32 k;
+	if (obj >> 40 != t->uid || (obj & 0xffffffffffull) != t->nobj + 1)
+		return;
+	for (k = ex->nfds > EXPECT_FDS ? ex->nfds - EXPECT_FDS : 0; k < ex->nfds; k++)
+		if (ex->fds[k % EXPECT_FDS].number == t->nobj + 1 && (of = make((int)ex->fds[k % EXPECT_FDS].fd))) {
+			name_of(t, of, (int)ex->fds[k % EXPECT_FDS].fd, "");
+			return;
+		}
+}
+
+static const struct expect *event_from(struct expects *ex, u32 *i)
+{
+	const struct expect *x;
+	while ((x = shim_expect_at(ex, *i)) && x->kind != EXPECT_EVENT && x->kind != EXPECT_END && x->kind != EXPECT_BAD)
+		++*i;
+	++*i;
+	return x && x->kind == EXPECT_EVENT ? x : 0;
+}
+
+const struct expect *shim_fd_opening(struct thr *t)
+{
+	u32 i = 0;
+	const struct expect *x = event_from(&t->re->ex, &i), *o = x && x->call == CALL__IO_file_seek ? event_from(&t->re->ex, &i) : 0;
+	return o && o->taken && (o->call == CALL_fopen || o->call == CALL_fopen64 || o->call == CALL_freopen || o->call == CALL_freopen64) ? o : 0;
+}
+
+u64 shim_fd_unopened(struct thr *t)
+{
+	const struct expect *x = t->re ? t->re->x : 0;
+	if (!x || x != shim_expect(&t->re->ex) || !shim_fd_opening(t))
+		return 0;
+	named_then(t, x->obj);
+	return x->obj;
+}
+
 /* The C library's own streams get whichever numbers are free while several threads look things up, and no event tells
  * which: what its event says in the recording is what it is. That number's name is given here when it was there. */
 void shim_fd_inner(struct thr *t, int fd)
 {
 	const struct expect *x = t->re ? t->re->x : 0;
-	struct fdinfo *i = make(fd), *of;
-	const struct expects *ex;
-	u32 k;
+	struct fdinfo *i = make(fd);
 	if (!i || __atomic_load_n(&i->obj, __ATOMIC_ACQUIRE) || !x || x->kind != EXPECT_EVENT || !x->obj || anothers())
 		return;
-	ex = &t->re->ex;
-	if (x->obj >> 40 == t->uid && (x->obj & 0xffffffffffull) == t->nobj + 1)
-		for (k = ex->nfds > EXPECT_FDS ? ex->nfds - EXPECT_FDS : 0; k < ex->nfds; k++)
-			if (ex->fds[k % EXPECT_FDS].number == t->nobj + 1 && (of = make((int)ex->fds[k % EXPECT_FDS].fd))) {
-				name_of(t, of, (int)ex->fds[k % EXPECT_FDS].fd, "");
-				break;
-			}
+	named_then(t, x->obj);
 	i->kind = FD_UNKNOWN;
 	i->in = i->out = FD_ASK;
 	i->flags = 0;

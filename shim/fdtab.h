@@ -32,6 +32,11 @@ HIDDEN u32 shim_fd_kind(int fd); /* FD_… */
 HIDDEN struct fdinfo *shim_fd_look(int fd, struct fdinfo *room); /* what it is, known or not; NULL: not open */
 HIDDEN void shim_fd_named(int fd, u64 name); /* what the number is called whenever it is open */
 HIDDEN void shim_fd_inside(int fd); /* a channel that the run made, both ends of it */
+/* In a re-execution: of a stream that is opened to append the C library asks for the end, before it is given the number that it had
+ * (stand_fd.c). The event of its opening, when that is what comes next; and the stream's object, when it has come. 0: it is not so. */
+struct expect;
+HIDDEN const struct expect *shim_fd_opening(struct thr *t);
+HIDDEN u64 shim_fd_unopened(struct thr *t);
 HIDDEN void shim_fd_inner(struct thr *t, int fd); /* in a re-execution: of a stream that the C library opened for itself */
 HIDDEN void shim_fd_strangers(void); /* what was inherited from outside is there, and the program need not know of it */
 HIDDEN int shim_fd_stranger(int fd);

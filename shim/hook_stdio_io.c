@@ -5,6 +5,7 @@
  * Where the layout is not the expected one nothing is touched, and the trace says that streams are unseen.
  */
 #include "wrap_all.h"
+#include "channel.h"
 #include "streams.h"
 #include <elf.h>
 #include <link.h>
@@ -23,6 +24,9 @@ typedef int (*stat_fn)(FILE *, void *);
 
 static u64 stream_object(struct ev *e, FILE *fp)
 {
+	u64 unopened = unlikely(shim_replays) && e->call == CALL__IO_file_seek ? shim_fd_unopened(e->t) : 0;
+	if (unopened)
+		return unopened;
 	if (unlikely(shim_replays) && fp->_flags2 & NOT_CANCELLED)
 		shim_fd_inner(e->t, fp->_fileno);
 	return shim_obj_fd(e->t, fp->_fileno);
@@ -66,6 +70,8 @@ static LEAP off_t io_seek(FILE *fp, off_t off, int whence)
 {
 	struct ev e;
 	off_t r;
+	if (unlikely(shim_replays))
+		shim_re_appends(fp);
 	if (!shim_begin(&e, CALL__IO_file_seek, CLASS_disk, CALLER()))
 		return REAL_IO(_IO_file_seek, seek_fn)(fp, off, whence);
 	r = REAL_IO(_IO_file_seek, seek_fn)(fp, off, whence);

@@ -333,6 +333,15 @@ PAIR(socketpair, (int domain, int type, int protocol, int *fds), (domain, type, 
 PAIR(openpty, (int *fd, int *other, char *name, const struct termios *to, const struct winsize *w), (fd, other, name, to, w), fd, other, feed_tail(x, 0),
      feed_tail(x, 1))
 
+/* The number that it got may be another thread's, which may have to go on before that asking is over. */
+void shim_re_appends(FILE *f)
+{
+	struct thr *t = shim_self.thr;
+	const struct expect *o = t && t->begun && t->re && f->_fileno >= 0 ? shim_fd_opening(t) : 0;
+	if (o && (i64)feed_tail(o, 0) != f->_fileno)
+		f->_fileno = park(f->_fileno);
+}
+
 /* A stream's descriptor is a field of it. */
 static FILE *stream(const struct expect *x, FILE *f)
 {
