@@ -1,6 +1,6 @@
 /* syscall(): what a function with a row does with the same arguments is that row's event (number.h). All else is an event with the
- * number, the first two arguments and the result. What goes that way past the other wrappers is told as not covered (TagUnseen), once a number; futexes are objects of their own, each told once, as what
- * is done to them without the kernel cannot be seen.
+ * number, the first two arguments and the result. What goes that way past the other wrappers is told as not covered (TagUnseen),
+ * once a number; futexes are objects of their own, each told once, as what is done to them without the kernel cannot be seen.
  *
  * Numbers differ between machines, so what is recorded is amd64's number where that system call exists there, and
  * 10000 + the machine's own where not.
