@@ -119,7 +119,6 @@ HIDDEN void shim_re_queue(struct thr *t); /* it is pending: the thread has it bl
 HIDDEN void shim_re_nudge(struct thr *t); /* a signal is next, for which the thread may wait by computing */
 HIDDEN int shim_re_signal(struct thr *t, int sig, siginfo_t *si); /* a handler begins: 0: the trace has no such signal here */
 HIDDEN void shim_re_sigret(struct thr *t, int sig);
-HIDDEN void shim_re_inside(struct thr *t, u32 i); /* the signal that far ahead may have come inside of the call that is next */
 HIDDEN void shim_re_look(struct thr *t); /* what comes next is no event */
 HIDDEN void shim_re_wait_for_end(struct thr *t, u32 state);
 HIDDEN void shim_re_cancelled(struct thr *t); /* where the trace says it was */

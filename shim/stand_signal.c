@@ -7,6 +7,7 @@
 #include "family.h"
 #include "feed.h"
 #include "modules.h"
+#include "side.h"
 #include "step.h"
 #include "steps_proc.h"
 #include "steps_time.h"
@@ -116,7 +117,7 @@ void shim_re_look(struct thr *t)
 		if (x && (x->kind == EXPECT_FORK || x->kind == EXPECT_MARK || x->kind == EXPECT_EXIT))
 			continue;
 		if (x && x->kind == EXPECT_SIGNAL)
-			shim_re_inside(t, i);
+			shim_side_inside(t, i);
 		if (x && x->kind == EXPECT_END)
 			spent = 1;
 		else if (x && x->kind == EXPECT_SIGNAL && !x->call && !is_fault(x->f1, (i64)x->f2))
