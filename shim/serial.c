@@ -60,15 +60,28 @@ static long about(u32 tid, const char *name, char *b, u64 room)
 	return r;
 }
 
-/* Whether a thread is waiting for something. */
-int shim_sleeps(u32 tid)
+/* What /proc calls a thread's state; 0: there is none such. */
+static char state(u32 tid)
 {
 	char b[512];
 	long i;
 	for (i = about(tid, "/stat", b, sizeof b) - 3; i > 0; i--)
 		if (b[i] == ')')
-			return b[i + 2] == 'S' || b[i + 2] == 'T' || b[i + 2] == 't' || b[i + 2] == 'Z' || b[i + 2] == 'X';
+			return b[i + 2];
 	return 0;
+}
+
+int shim_ended(u32 tid)
+{
+	char s = state(tid);
+	return s == 'Z' || s == 'X' || sys(SYS_tkill, tid, 0) == -ESRCH;
+}
+
+/* Whether a thread is waiting for something. */
+int shim_sleeps(u32 tid)
+{
+	char s = state(tid);
+	return s == 'S' || s == 'T' || s == 't' || s == 'Z' || s == 'X';
 }
 
 /* The number in a line of /proc/TID/status. */

@@ -38,6 +38,7 @@ HIDDEN void shim_serial_next(struct ev *e); /* the end of an event that was made
 HIDDEN int shim_serial_holds(const struct ev *e); /* a call that begins */
 HIDDEN int shim_serial_opens(int dirfd, const char *path); /* FD_AT_ONCE: to open it waits for nobody */
 HIDDEN int shim_sleeps(u32 tid);
+HIDDEN int shim_ended(u32 tid); /* nobody need have asked for its status yet */
 HIDDEN void shim_serial_boot(void);
 HIDDEN void shim_serial_stop(u32 tid); /* who has lost its turn, but has a processor, waits for the next one */
 HIDDEN int shim_serial_stopped(int sig, const void *info, const void *context); /* 1: the signal was ours */

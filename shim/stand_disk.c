@@ -267,33 +267,3 @@ static int fcntl_as(struct expect *x, u32 call, int fd, int cmd, unsigned long a
 FCNTL(fcntl)
 FCNTL(fcntl64)
 FCNTL(__fcntl)
-
-int __open(const char *path, int flags, ...);
-int __open64(const char *path, int flags, ...);
-
-/* Opening: what failed does so again at once. */
-#define OPEN(name, params, args, last)                       \
-	static int re_##name params                          \
-	{                                                    \
-		struct expect *x = shim_re_of(CALL_##name);  \
-		mode_t mode = 0;                             \
-		if (shim_opens_with_mode(flags)) {           \
-			va_list ap;                          \
-			va_start(ap, last);                  \
-			mode = (mode_t)va_arg(ap, unsigned); \
-			va_end(ap);                          \
-		}                                            \
-		if (!x)                                      \
-			return TRUE(name) args;              \
-		if (x->ret < 0)                              \
-			return (int)shim_re_ret(x);          \
-		shim_re_fd_turn(x->ret);                     \
-		return shim_re_fd(TRUE(name) args, x->ret);  \
-	}                                                    \
-	STANDIN(name, re_##name)
-OPEN(open, (const char *path, int flags, ...), (path, flags, mode), flags)
-OPEN(open64, (const char *path, int flags, ...), (path, flags, mode), flags)
-OPEN(__open, (const char *path, int flags, ...), (path, flags, mode), flags)
-OPEN(__open64, (const char *path, int flags, ...), (path, flags, mode), flags)
-OPEN(openat, (int dirfd, const char *path, int flags, ...), (dirfd, path, flags, mode), flags)
-OPEN(openat64, (int dirfd, const char *path, int flags, ...), (dirfd, path, flags, mode), flags)

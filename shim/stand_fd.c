@@ -209,29 +209,19 @@ int shim_re_fd_any(int family, int type, i64 want, int flags)
 	return shim_re_fd(fd < 0 ? -1 : (int)fd, want);
 }
 
-/* Calls that return a descriptor of what is really there. What failed for want of room, was interrupted, or found that
- * another process had been faster does so again, at once. */
-static int fails(const struct expect *x)
-{
-	return x->ret == -EMFILE || x->ret == -ENFILE || x->ret == -EINTR || x->ret == -ENOMEM || x->ret == -ENOBUFS || x->ret == -EAGAIN || x->ret == -EEXIST;
-}
-
+/* Calls that return a descriptor of what is really there. */
 #define MAKES(name, params, args)                                                       \
 	static int re_##name params                                                     \
 	{                                                                               \
 		struct expect *x = shim_re_of(CALL_##name);                             \
 		if (!x)                                                                 \
 			return ((int(*) params)shim_true(CALL_##name))args;             \
-		if (fails(x))                                                           \
+		if (shim_re_again(x))                                                   \
 			return (int)shim_re_ret(x);                                     \
 		shim_re_fd_turn(x->ret);                                                \
 		return shim_re_fd(((int(*) params)shim_true(CALL_##name))args, x->ret); \
 	}                                                                               \
 	STANDIN(name, re_##name)
-MAKES(__open_2, (const char *path, int flags), (path, flags))
-MAKES(__open64_2, (const char *path, int flags), (path, flags))
-MAKES(__openat_2, (int dir, const char *path, int flags), (dir, path, flags))
-MAKES(__openat64_2, (int dir, const char *path, int flags), (dir, path, flags))
 MAKES(creat, (const char *path, mode_t mode), (path, mode))
 MAKES(creat64, (const char *path, mode_t mode), (path, mode))
 MAKES(memfd_create, (const char *name, unsigned flags), (name, flags))
@@ -252,7 +242,7 @@ static int re_signalfd(int fd, const sigset_t *mask, int flags)
 	int r;
 	if (!x)
 		return TRUE(signalfd)(fd, mask, flags);
-	if (fails(x))
+	if (shim_re_again(x))
 		return (int)shim_re_ret(x);
 	if (fd < 0)
 		shim_re_fd_turn(x->ret);
@@ -269,7 +259,7 @@ STANDIN(signalfd, re_signalfd)
 		int r;                                                      \
 		if (!x)                                                     \
 			return ((int(*) params)shim_true(CALL_##name))args; \
-		if (fails(x))                                               \
+		if (shim_re_again(x))                                       \
 			return (int)shim_re_ret(x);                         \
 		if (fd != to)                                               \
 			shim_ready_gone(to);                                \
@@ -311,7 +301,7 @@ static void settle(int *a, int *b, i64 first, i64 second)
 		int r;                                             \
 		if (!x)                                            \
 			return TRUE(name) args;                    \
-		if (fails(x))                                      \
+		if (shim_re_again(x))                              \
 			return (int)shim_re_ret(x);                \
 		if (x->ret == 0) {                                 \
 			shim_re_fd_turn((i64)(first));             \
@@ -341,31 +331,3 @@ void shim_re_appends(FILE *f)
 	if (o && (i64)feed_tail(o, 0) != f->_fileno)
 		f->_fileno = park(f->_fileno);
 }
-
-/* A stream's descriptor is a field of it. */
-static FILE *stream(const struct expect *x, FILE *f)
-{
-	if (f && x->ret > 0)
-		f->_fileno = shim_re_fd(f->_fileno, (i64)feed_tail(x, 0));
-	return f;
-}
-
-#define STREAM(name, params, args)                             \
-	static FILE *re_##name params                          \
-	{                                                      \
-		struct expect *x = shim_re_of(CALL_##name);    \
-		if (!x)                                        \
-			return TRUE(name) args;                \
-		if (fails(x)) {                                \
-			shim_re_ret(x);                        \
-			return 0;                              \
-		}                                              \
-		if (x->ret > 0)                                \
-			shim_re_fd_turn((i64)feed_tail(x, 0)); \
-		return stream(x, TRUE(name) args);             \
-	}                                                      \
-	STANDIN(name, re_##name)
-STREAM(fopen, (const char *path, const char *mode), (path, mode))
-STREAM(fopen64, (const char *path, const char *mode), (path, mode))
-STREAM(tmpfile, (void), ())
-STREAM(tmpfile64, (void), ())

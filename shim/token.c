@@ -78,7 +78,7 @@ static void beside(struct thr *t, u64 n, u32 how)
 			now = (u64)m.tv_sec * 1000000000u + (u64)m.tv_nsec;
 			since = since ? since : now;
 			asleep = how == PROPHET_TokenSlept && shim_sleeps(holder) ? asleep + 1 : 0;
-			if ((how == PROPHET_TokenDead ? sys(SYS_tkill, holder, 0) == -ESRCH || now - since > DEATH_NS : now - since > BESIDE_NS) || asleep > 5)
+			if ((how == PROPHET_TokenDead ? shim_ended(holder) || now - since > DEATH_NS : now - since > BESIDE_NS) || asleep > 5)
 				if (__atomic_compare_exchange_n(&shim_index->token, &at, n << TID_BITS, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
 				    how != PROPHET_TokenDead && in_world(holder))
 					shim_serial_stop(holder);
