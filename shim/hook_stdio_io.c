@@ -54,7 +54,7 @@ static LEAP ssize_t io_write(FILE *fp, const void *buf, ssize_t n)
 	struct ev e;
 	ssize_t r;
 	int fd = fp->_fileno;
-	if (!shim_begin_fd(&e, CALL__IO_file_write, CLASS_disk, CALLER(), fd))
+	if (!shim_begin_out(&e, CALL__IO_file_write, CLASS_disk, CALLER(), fd, n > 0 ? (u64)n : 0))
 		return REAL_IO(_IO_file_write, write_fn)(fp, buf, n);
 	r = REAL_IO(_IO_file_write, write_fn)(fp, buf, n);
 	shim_end(&e, WRAP_BLOCK);

@@ -372,7 +372,9 @@ void shim_commit(struct ev *e)
 	commit(e);
 	if (t->ending)
 		shim_serial_later(t);
-	shim_scrub(e);
+	if (unlikely(shim_run.exiting == t->tid))
+		shim_serial_give();
+	shim_scrub(e); /* the last, so that it runs in our frame's place */
 }
 
 /* An event of numbers alone whose key is known. 0: nothing is written, shim_commit does it. */

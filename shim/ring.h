@@ -139,6 +139,7 @@ struct ev {
 	u64 data_len, hash;
 	int outer_call, fd; /* fd: FD_… of wrap.h, or the descriptor that decides whether the call waits for others */
 	u32 held, pad; /* held: serial: made with the token, up to its end */
+	u64 out; /* how much it is to write, if it is */
 	struct expect *x; /* of a re-execution: what it is compared with */
 	u64 turn; /* of a release without a place of its own: the place that it gives up */
 	u8 *inbuf;

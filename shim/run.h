@@ -25,7 +25,7 @@ struct run {
 	u32 stream_index;
 	u32 said;
 	u32 forked_from_threads;
-	u32 exiting; /* at_end has run (boot.c): every record goes out at once */
+	u32 exiting; /* the thread that has run at_end (boot.c): every record goes out at once */
 	u32 ns; /* our pid namespace, 0 when not known */
 	u32 left; /* a thread has ended by system call, */
 	i32 left_status; /* with this status if it was the first, which is the process's then */

@@ -7,10 +7,15 @@
 #include "step.h"
 #include "token.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #define LOOK_NS 100000 /* a waiter looks first after this time whether the holder is dead, then after longer ones up to */
@@ -306,14 +311,49 @@ u64 shim_serial_take(int here)
 	return r;
 }
 
-/* Files keep nobody waiting for another of the run. What is read and written there may be memory that others share. */
+#define PIPE_PAGE 4096 /* what is not longer goes into a pipe in one piece, where there is a page for it */
+
+/* Whether so much can be written to a channel at once. Pages of a pipe are no less than half full, on the average, but for its first and last. */
+static int has_room(int fd, u32 kind, u64 n)
+{
+	struct pollfd p = {fd, POLLOUT, 0};
+	struct timespec now = {0, 0};
+	u32 holds = 0;
+	long size;
+	if (sys(SYS_ppoll, &p, 1, &now, 0, 0) != 1)
+		return 0;
+	if (n <= PIPE_PAGE || sys(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK)
+		return 1;
+	size = kind == FD_PIPE && sys(SYS_ioctl, fd, FIONREAD, &holds) == 0 ? sys(SYS_fcntl, fd, F_GETPIPE_SZ) : 0;
+	return size > 0 && n <= (u64)size && (n + PIPE_PAGE - 1) / PIPE_PAGE + (holds ? holds / (PIPE_PAGE / 2) + 2 : 0) <= (u64)size / PIPE_PAGE;
+}
+
+/* Files keep nobody waiting for another of the run. What is read and written there may be memory that others share. Nor does a channel with
+ * room for what is written: where several write to it, it comes in the order of their turns. Who reads what a re-execution writes outside
+ * is none of it. */
 int shim_serial_holds(const struct ev *e)
 {
 	struct fdinfo room, *i;
 	if (shim_re_flags[e->call] & RE_HOLDS || e->fd == FD_AT_ONCE)
 		return 1;
 	i = e->fd >= 0 ? shim_fd_look(e->fd, &room) : 0;
-	return i && (i->kind == FD_FILE || i->kind == FD_DIR || i->kind == FD_NULL);
+	if (!i)
+		return 0;
+	if (i->kind == FD_FILE || i->kind == FD_DIR || i->kind == FD_NULL)
+		return 1;
+	if (!e->out || (i->kind != FD_PIPE && i->kind != FD_SOCKET && i->kind != FD_TTY))
+		return 0;
+	return (shim_replays && i->flags & FD_OUTSIDE) || has_room(e->fd, i->kind, e->out);
+}
+
+u64 shim_serial_sum(const struct iovec *v, int n)
+{
+	u64 sum = 0;
+	if (!shim_ctl.serial || n <= 0 || n > IOV_MAX || !shim_readable(v, (u64)n * sizeof *v))
+		return 0;
+	for (; n; v++, n--)
+		sum += v->iov_len;
+	return sum;
 }
 
 #define MAJOR_MEMORY 1 /* /dev/null and its like */

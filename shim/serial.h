@@ -1,13 +1,14 @@
 /* Serial: one token for all threads of all processes of the run. A thread has it from the end of one event to the begin
  * of its next, so what lies between two events of a thread overlaps with nothing of any other. Calls that may wait for
- * others, or have an order of their own, happen without it; all others (RE_HOLDS, and what is done to files) with it, up to
- * their end.
+ * others, or have an order of their own, happen without it; all others (RE_HOLDS, what is done to files, and what is written to a channel that has
+ * room for it) with it, up to their end.
  *
  * Each time that a thread takes the token is a turn, numbered over the whole run (Control.Turns). A thread takes it at
  *
  *	its begin (of a thread, of a program, of a forked child: before its first instruction)
  *	the end of each event
  *	the begin of a signal handler that interrupted it without the token, and of a pthread_once routine
+ *	the begin of what the C library still asks for when the process is over, and gives it back at the end of each of that
  *
  * and gives it back when an event begins (one that is made with the token: ends), when such a handler or routine returns, and at its end. A vforked child runs with
  * its parent's token and takes none. So the stream says when turns change, and TagToken which number a turn had: the record
@@ -30,12 +31,15 @@
 
 #include "ring.h"
 
+struct iovec;
+
 HIDDEN u64 shim_serial_take(int here); /* number<<3 | how; 0: it was ours already. here: not at the end of an event */
 HIDDEN void shim_serial_give(void);
 HIDDEN int shim_serial_early(int sig, const void *info, void *context); /* 1: its call is over but not written: it comes again then, */
 HIDDEN void shim_serial_later(struct thr *t); /* which is now */
 HIDDEN void shim_serial_next(struct ev *e); /* the end of an event that was made with the token */
 HIDDEN int shim_serial_holds(const struct ev *e); /* a call that begins */
+HIDDEN u64 shim_serial_sum(const struct iovec *v, int n); /* how much all of it is; 0: it is no serial run, or cannot be known */
 HIDDEN int shim_serial_opens(int dirfd, const char *path); /* FD_AT_ONCE: to open it waits for nobody */
 HIDDEN int shim_sleeps(u32 tid);
 HIDDEN int shim_ended(u32 tid); /* nobody need have asked for its status yet */

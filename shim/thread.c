@@ -318,10 +318,9 @@ void shim_child(void)
 		shim_zero(shim_wiped, sizeof *shim_wiped);
 		shim_unblock(&mask);
 	}
-	if (unlikely(shim_replays) && shim_ctl.serial && shim_re_forks(shim_run.proc, shim_self.uid, shim_self.nfork))
-		shim_forked(); /* its turn is in its stream */
-	else if (shim_ctl.serial)
-		shim_serial_take(1);
+	/* In a serial run its turn is in its stream, so that it has one, whatever it does. */
+	if (shim_ctl.serial && (!shim_replays || shim_re_forks(shim_run.proc, shim_self.uid, shim_self.nfork)))
+		shim_forked();
 }
 
 struct thr *shim_thread_new(struct thr *parent)
@@ -708,7 +707,7 @@ void shim_process_over(u32 how, i64 status)
 	if (unlikely(t->re != 0))
 		shim_re_exit(t, how, status);
 	shim_block(&mask);
-	shim_run.exiting = 1;
+	shim_run.exiting = t->tid;
 	t->gate = 0;
 	shim_exit_flush(how, status);
 	shim_lock(&shim_wiped->threads);

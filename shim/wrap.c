@@ -38,6 +38,8 @@ int shim_begin_special(struct ev *e)
 		shim_serial_later(e->t);
 	e->held = 0;
 	if (shim_ctl.serial) {
+		if (unlikely(shim_run.exiting == e->t->tid))
+			shim_serial_take(1);
 		e->held = (u32)shim_serial_holds(e);
 		shim_zero(e->part, sizeof e->part); /* see scrub.h */
 	}

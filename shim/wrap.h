@@ -27,8 +27,8 @@ HIDDEN void shim_end_special(struct ev *e);
 #define FD_NONE (-1)
 #define FD_AT_ONCE (-2) /* of a call that waits for nobody, other than its row says */
 
-/* Fills e for an event that may wait, unless fd is a file's; 0: do not record. */
-static inline int shim_begin_fd(struct ev *e, u32 call, u32 cls, void *pc, int fd)
+/* Fills e for an event that may wait, unless fd is a file's, or has room for what is written; 0: do not record. */
+static inline int shim_begin_out(struct ev *e, u32 call, u32 cls, void *pc, int fd, u64 out)
 {
 	struct thr *t = shim_ready(cls);
 	if (unlikely(!t))
@@ -42,6 +42,7 @@ static inline int shim_begin_fd(struct ev *e, u32 call, u32 cls, void *pc, int f
 	e->note = e->nparts = e->data_kind = e->inlen = 0;
 	e->outer_call = (int)t->slot->call;
 	e->fd = fd;
+	e->out = out;
 	e->held = 0;
 	if (unlikely(!shim_ctl.fast || e->outer_call || t->vfork))
 		shim_begin_special(e); /* stamps too */
@@ -52,6 +53,11 @@ static inline int shim_begin_fd(struct ev *e, u32 call, u32 cls, void *pc, int f
 		shim_cpu_due(t, e->begin);
 	t->slot->begin = e->begin;
 	return 1;
+}
+
+static inline int shim_begin_fd(struct ev *e, u32 call, u32 cls, void *pc, int fd)
+{
+	return shim_begin_out(e, call, cls, pc, fd, 0);
 }
 
 static inline int shim_begin(struct ev *e, u32 call, u32 cls, void *pc)

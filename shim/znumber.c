@@ -32,7 +32,7 @@ static FAR long write_number(void *pc, long n_, const long *a_)
 	const void *buf = (const void *)a_[1];
 	size_t n = (size_t)a_[2];
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_write, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_write, CLASS_disk, pc, fd, n))
 		return shim_replays ? REAL(write)(fd, buf, n) : (ssize_t)shim_by_number(n_, a_);
 	r = shim_replays ? REAL(write)(fd, buf, n) : (ssize_t)shim_by_number(n_, a_);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -81,7 +81,7 @@ static FAR long pwrite64_number(void *pc, long n_, const long *a_)
 	size_t n = (size_t)a_[2];
 	off_t off = (off_t)a_[3];
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_pwrite64, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_pwrite64, CLASS_disk, pc, fd, n))
 		return shim_replays ? REAL(pwrite64)(fd, buf, n, off) : (ssize_t)shim_by_number(n_, a_);
 	r = shim_replays ? REAL(pwrite64)(fd, buf, n, off) : (ssize_t)shim_by_number(n_, a_);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -128,7 +128,7 @@ static FAR long writev_number(void *pc, long n_, const long *a_)
 	const struct iovec *v = (const struct iovec *)a_[1];
 	int n = (int)a_[2];
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_writev, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_writev, CLASS_disk, pc, fd, shim_serial_sum(v, n)))
 		return shim_replays ? REAL(writev)(fd, v, n) : (ssize_t)shim_by_number(n_, a_);
 	r = shim_replays ? REAL(writev)(fd, v, n) : (ssize_t)shim_by_number(n_, a_);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))

@@ -601,7 +601,7 @@ static NOINLINE ssize_t write_event(void *pc, int fd, const void *buf, size_t n)
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_write, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_write, CLASS_disk, pc, fd, n))
 		return REAL(write)(fd, buf, n);
 	r = REAL(write)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -713,7 +713,7 @@ static NOINLINE ssize_t __write_event(void *pc, int fd, const void *buf, size_t 
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL___write, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL___write, CLASS_disk, pc, fd, n))
 		return REAL(__write)(fd, buf, n);
 	r = REAL(__write)(fd, buf, n);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1125,7 +1125,7 @@ static NOINLINE ssize_t pwrite_event(void *pc, int fd, const void *buf, size_t n
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_pwrite, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_pwrite, CLASS_disk, pc, fd, n))
 		return REAL(pwrite)(fd, buf, n, off);
 	r = REAL(pwrite)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1184,7 +1184,7 @@ static NOINLINE ssize_t pwrite64_event(void *pc, int fd, const void *buf, size_t
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_pwrite64, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_pwrite64, CLASS_disk, pc, fd, n))
 		return REAL(pwrite64)(fd, buf, n, off);
 	r = REAL(pwrite64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1243,7 +1243,7 @@ static NOINLINE ssize_t __pwrite64_event(void *pc, int fd, const void *buf, size
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL___pwrite64, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL___pwrite64, CLASS_disk, pc, fd, n))
 		return REAL(__pwrite64)(fd, buf, n, off);
 	r = REAL(__pwrite64)(fd, buf, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1356,7 +1356,7 @@ static NOINLINE ssize_t writev_event(void *pc, int fd, const struct iovec *v, in
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_writev, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_writev, CLASS_disk, pc, fd, shim_serial_sum(v, n)))
 		return REAL(writev)(fd, v, n);
 	r = REAL(writev)(fd, v, n);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1532,7 +1532,7 @@ static NOINLINE ssize_t pwritev_event(void *pc, int fd, const struct iovec *v, i
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_pwritev, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_pwritev, CLASS_disk, pc, fd, shim_serial_sum(v, n)))
 		return REAL(pwritev)(fd, v, n, off);
 	r = REAL(pwritev)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1591,7 +1591,7 @@ static NOINLINE ssize_t pwritev64_event(void *pc, int fd, const struct iovec *v,
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_pwritev64, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_pwritev64, CLASS_disk, pc, fd, shim_serial_sum(v, n)))
 		return REAL(pwritev64)(fd, v, n, off);
 	r = REAL(pwritev64)(fd, v, n, off);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1776,7 +1776,7 @@ static NOINLINE ssize_t pwritev2_event(void *pc, int fd, const struct iovec *v, 
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_pwritev2, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_pwritev2, CLASS_disk, pc, fd, shim_serial_sum(v, n)))
 		return REAL(pwritev2)(fd, v, n, off, flags);
 	r = REAL(pwritev2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -1838,7 +1838,7 @@ static NOINLINE ssize_t pwritev64v2_event(void *pc, int fd, const struct iovec *
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin_fd(&e, CALL_pwritev64v2, CLASS_disk, pc, fd))
+	if (!shim_begin_out(&e, CALL_pwritev64v2, CLASS_disk, pc, fd, shim_serial_sum(v, n)))
 		return REAL(pwritev64v2)(fd, v, n, off, flags);
 	r = REAL(pwritev64v2)(fd, v, n, off, flags);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))

@@ -333,9 +333,25 @@ func leap(c cabi.Call) string {
 // begins is the begin of an event. Where data goes through a descriptor it is asked what that is.
 func begins(c cabi.Call, id, pc string) string {
 	if fd := descriptor(c); fd != "" && c.Class == cabi.Disk && (strings.Contains(c.Rec, "; data") || strings.Contains(c.Rec, "; wrote")) {
+		if out := written(c); out != "" {
+			return fmt.Sprintf("shim_begin_out(&e, CALL_%s, CLASS_%s, %s, %s, %s)", id, c.Class, pc, fd, out)
+		}
 		return fmt.Sprintf("shim_begin_fd(&e, CALL_%s, CLASS_%s, %s, %s)", id, c.Class, pc, fd)
 	}
 	return fmt.Sprintf("shim_begin(&e, CALL_%s, CLASS_%s, %s)", id, c.Class, pc)
+}
+
+// written is how much a row's function is to write.
+func written(c cabi.Call) string {
+	for _, step := range strings.Split(c.Rec, ";") {
+		switch w := strings.Fields(step); {
+		case len(w) == 4 && w[0] == "wrote":
+			return "n"
+		case len(w) == 5 && w[0] == "wroteiov":
+			return fmt.Sprintf("shim_serial_sum(%s, %s)", w[2], w[3])
+		}
+	}
+	return ""
 }
 
 // simpleWrapper prints the shape for rows that record numbers and perhaps data (wrap.h): the event is made in memory
