@@ -21,7 +21,7 @@ struct key {
 	i64 ret;
 	u32 num;
 	u32 chunk; /* low half of the genx it was defined under: the number is its own until that changes */
-};
+} __attribute__((aligned(64)));
 _Static_assert(sizeof(struct key) == 64, "a key is a cache line");
 
 #define UNDER_MAX 8
@@ -38,10 +38,16 @@ struct thr {
 	u64 gen;
 	u32 nkeys;
 	u32 limit; /* a record may begin up to here: what slot has memory for */
-	u64 nobj; /* objects named so far */
+	/* Up to here is the first cache line, all that predicted events need; up to pc the second, what others need besides. */
+	u64 cursor; /* time cursor as the last handler left it */
+	struct re *re; /* what is expected of this thread (replay.h); NULL: it is recorded */
+	u32 side_depth; /* slot and ring are the side's since this handler; 0: they are the own ones */
+	u32 side_len; /* bytes there that belong behind what is in the own ring */
+	u32 writing, mute; /* a writer is at work outside of our text; a handler of this depth cannot be recorded */
 	u64 lastcpu; /* ticks of the last CPU sample */
-	u64 path_gen; /* genx when path was stored */
 	u64 pc_gen, pc;
+	u64 path_gen; /* genx when path was stored */
+	u64 nobj; /* objects named so far */
 	u32 path_len;
 	u32 nthread, nfork; /* creations so far */
 	u32 index; /* of the slot */
@@ -53,12 +59,7 @@ struct thr {
 	u32 tid, how, proc;
 	u32 room; /* limit of the own slot */
 	u32 parent, nth;
-	u64 cursor; /* time cursor as the last handler left it */
-	struct re *re; /* what is expected of this thread (replay.h); NULL: it is recorded */
 	struct slot *own, *side; /* the thread's ring; the one for handlers that interrupt its writer (shim_aside) */
-	u32 side_depth; /* slot and ring are the side's since this handler; 0: they are the own ones */
-	u32 side_len; /* bytes there that belong behind what is in the own ring */
-	u32 writing, mute; /* a writer is at work outside of our text; a handler of this depth cannot be recorded */
 	struct thr *next, *prev; /* of the process's list; next: also of the free list */
 	struct thr *ended; /* next of the list of threads whose routine is over */
 	void *start, *arg; /* a new thread's routine */
@@ -92,6 +93,7 @@ struct thr {
 		u32 number, pad;
 	} seen[SEEN]; /* stacks that the chunk has */
 };
+_Static_assert(__builtin_offsetof(struct thr, cursor) == 64 && __builtin_offsetof(struct thr, path_gen) == 120, "cache lines of a thread");
 
 enum {
 	VFORK_NONE,

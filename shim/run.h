@@ -116,6 +116,6 @@ struct wiped {
 };
 extern struct wiped *shim_wiped HIDDEN;
 #define WIPED_ROOM 512 /* the first thread's struct thr follows */
-_Static_assert(sizeof(struct wiped) <= WIPED_ROOM, "wiped state and the first thread's share their pages");
+_Static_assert(WIPED_ROOM % 64 == 0 && sizeof(struct wiped) <= WIPED_ROOM, "wiped state and the first thread's share their pages");
 
 #endif
