@@ -265,9 +265,8 @@ func TestPauseKilledController(t *testing.T) {
 	}
 }
 
-// Within how long a resume reaches the first thread, by the CPU's ticks, which no pause hides. The machine has other work
-// to do: so it is the best of several, against a bound that is no price (bench/pause.go measures that). How long pauses take is checked wherever one is made.
-func TestPauseLatency(t *testing.T) {
+// From a pause to its resume no thread goes on, by the CPU's ticks, which no pause hides, and all do after it. How soon that is bench/pause.go measures.
+func TestPauseRests(t *testing.T) {
 	for _, argv := range [][]string{{"2"}, {"16"}, {"2", "compute"}, {"16", "compute"}} {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -275,33 +274,33 @@ func TestPauseLatency(t *testing.T) {
 		}
 		p := pausable(t, r, append([]string{prog(t, "rested")}, argv...)...)
 		r.Close()
-		zero := shm.Now()
-		var resumed []uint64
-		for range 4 {
+		var rests [][2]uint64
+		for range 3 {
 			p.pause(t)
-			time.Sleep(220 * time.Millisecond)
-			resumed = append(resumed, shm.Now().Ticks)
+			begin := shm.Now().Ticks
+			time.Sleep(300 * time.Millisecond)
+			rests = append(rests, [2]uint64{begin, shm.Now().Ticks})
 			p.resume(t)
 			time.Sleep(30 * time.Millisecond)
 		}
-		now := shm.Now()
-		perMS := float64(now.Ticks-zero.Ticks) / (float64(now.Mono-zero.Mono) / 1e6)
 		w.Close()
-		best := 1e9
+		after := 0
 		for _, line := range strings.Fields(p.ends(t)) {
 			at, err := strconv.ParseUint(line, 10, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, begin := range resumed {
-				if at > begin {
-					best = min(best, float64(at-begin)/perMS)
+			for _, rest := range rests {
+				if at > rest[0] && at < rest[1] {
+					t.Errorf("%v: a thread went on %d ticks after a pause, %d before its resume", argv, at-rest[0], rest[1]-at)
 				}
 			}
+			if at > rests[0][1] {
+				after++
+			}
 		}
-		t.Logf("%v: the fastest resume reached a thread after %.3f ms", argv, best)
-		if best > 5 {
-			t.Errorf("%v: no resume reached a thread within %.3f ms", argv, best)
+		if threads, _ := strconv.Atoi(argv[0]); after < threads {
+			t.Errorf("%v: %d times a thread went on after a pause", argv, after)
 		}
 	}
 }

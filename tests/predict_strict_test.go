@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"prophet/runtime/recovery"
+	"prophet/runtime/trace"
 )
 
 // predicted is what of `prophet predict --json` these tests look at.
@@ -94,31 +95,53 @@ func TestPredictStrict(t *testing.T) {
 	}
 }
 
+// strictly issues a trace up to where it leaves its path and says what came of it. Where a system call is named threads are late behind it,
+// or before it, as those are that get no processor.
+func strictly(t *testing.T, trace, late string) (made *trace.Trace, said string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "made.prophet")
+	argv := []string{built(t, "replayd"), "issue", "--trace", trace, "--order", "strict", "--record", path}
+	if late != "" {
+		call, _, _ := strings.Cut(late, ":")
+		argv = append([]string{"strace", "-f", "-o", filepath.Join(t.TempDir(), "calls"), "-e", "trace=" + call, "-e", "inject=" + late}, argv...)
+	}
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if made, _, _, err = recovery.Open(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { made.Close() })
+	return made, string(out)
+}
+
 // Threads that had been created when a strict issue ended, and had done nothing yet, are in its trace: whoever executes the program in
-// that order would not let them go on otherwise.
+// that order would not let them go on otherwise. So is whoever created one, however late it got a processor to come back from that.
 func TestStrictSilentThreads(t *testing.T) {
-	trace := recordedProgram(t, "barrier", "3", "8")
-	for try := 0; ; try++ { // of a busy machine's may end before its first thread has created one
-		made := filepath.Join(t.TempDir(), "made.prophet")
-		if out, err := exec.Command(built(t, "replayd"), "issue", "--trace", trace, "--order", "strict", "--record", made).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		tr, _, _, err := recovery.Open(made, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tr.Close()
+	need(t, "strace")
+	home := recordedProgram(t, "barrier", "3", "8")
+	for _, late := range []string{"", "clone3:delay_exit=500000"} {
+		tr, said := strictly(t, home, late)
 		created := 0
 		if first := tr.ThreadByUID(1); first != nil {
 			created = min(3, int(tr.EventsBetween(first, 0, 1<<62))) // it joins them after that
 		}
-		if created == 0 && try < 9 {
-			continue
+		if len(tr.Threads) != 1+created || created == 0 {
+			t.Errorf("late behind %q: %d threads, of which %d were created: %s", late, len(tr.Threads), created, said)
 		}
-		if len(tr.Threads) < 1+created || created == 0 {
-			t.Errorf("%d threads, of which %d were created", len(tr.Threads), created)
+	}
+}
+
+// Threads and processes that have been made and got no processor yet may move: an issue is not over by them.
+func TestStrictLate(t *testing.T) {
+	need(t, "strace")
+	home := recordedProgram(t, "barrier", "3", "8")
+	for _, late := range []string{"set_robust_list:delay_enter=400000", "rseq:delay_enter=400000"} {
+		tr, said := strictly(t, home, late)
+		if strings.Contains(said, "nothing could move") || len(tr.Threads) != 4 {
+			t.Errorf("late before %q: %d threads: %s", late, len(tr.Threads), said)
 		}
-		return
 	}
 }
 

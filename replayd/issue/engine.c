@@ -195,6 +195,8 @@ static u64 progress(bool *stuck)
 static bool asleep(u32 tid)
 {
 	char name[32], text[128], *end;
+	if (!tid) /* it has not begun yet */
+		return false;
 	snprintf(name, sizeof name, "/proc/%u/stat", tid);
 	int fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -255,15 +257,21 @@ static bool orphaned(void)
 }
 
 /* settled waits until no thread does anything any more, and tells whether that is so by now: what it was in is done and in its log,
-   or cannot be done, as those that it waits for have stopped. Who computes or sleeps for longer does so behind the end. */
+   or cannot be done, as those that it waits for have stopped. Who computes does so behind the end, and so does who sleeps for longer. Others
+   have only got no processor yet, as may be where a machine is busy: what they are in others may have seen already. */
 static bool settled(u32 *looks)
 {
-	bool moving = false;
+	u32 most = LAST_LOOKS / 10;
 	for (u32 i = 0; i < run.head->threads; i++) {
 		struct state *s = &run.state[i];
-		moving |= atomic_load(&s->runs) && !waiting(atomic_load(&s->code));
+		u32 code = atomic_load(&s->code);
+		if (!atomic_load(&s->runs) || code == PROPHET_OpCPU || (waiting(code) && asleep(atomic_load(&s->tid))))
+			continue;
+		u32 takes = code == PROPHET_OpSleep || code == PROPHET_OpSpinlock ? LAST_LOOKS : STILL_LOOKS;
+		if (takes > most)
+			most = takes;
 	}
-	return ++*looks > (moving ? LAST_LOOKS : LAST_LOOKS / 10);
+	return ++*looks > most;
 }
 
 /* watch waits until all processes have ended; what can move no more is helped, and then ended. So is what takes longer than most_ns,
@@ -473,6 +481,7 @@ int issue_main(int argc, char **argv)
 			refill();
 		u64 t0 = ticks(), n0 = now_ns();
 		run.shared->begin = t0;
+		thread_begins(run.procs[0].main);
 		pid_t pid = fork();
 		if (!pid) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -223,6 +223,7 @@ static inline void owe(struct burn_thread *b, double ns)
 u64 now_ns(void);
 void fail(int err);
 const char *check_program(struct run *r, u64 size);
+void thread_begins(u32 n);
 void run_thread(u32 n);
 void run_ends(void);
 void end_main(void);

@@ -63,6 +63,16 @@ static void *start(void *n)
 	return NULL;
 }
 
+/* thread_begins says that there is a thread from now on, which may get no processor for a while: it counts as one that can move. */
+void thread_begins(u32 n)
+{
+	struct state *s = &run.state[n];
+	atomic_store(&s->tid, 0);
+	atomic_store(&s->code, PROPHET_OpNop);
+	atomic_store(&s->at, run.threads[n].first);
+	atomic_store(&s->runs, 1);
+}
+
 static void create(struct self *s, const struct progop *op)
 {
 	pthread_attr_t a;
@@ -70,6 +80,7 @@ static void create(struct self *s, const struct progop *op)
 	pthread_attr_setstacksize(&a, STACK);
 	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
 	pthread_t th;
+	thread_begins(op->obj);
 	int err = pthread_create(&th, &a, start, (void *)(uintptr_t)op->obj);
 	pthread_attr_destroy(&a);
 	s->result = -err;
@@ -100,6 +111,9 @@ static void end_process(struct self *s)
 		run_ends();
 	end_of(s->home ? end_on((u64)(s->home - run.ops)) : s->op->obj);
 	s->state->logged = s->logged;
+	for (u32 i = 0; i < run.head->threads; i++) /* those that it takes with it */
+		if (run.threads[i].proc == s->proc)
+			atomic_store(&run.state[i].runs, 0);
 	_exit(0);
 }
 
@@ -115,6 +129,7 @@ void end_main(void)
 
 static void fork_process(const struct progop *op)
 {
+	thread_begins(run.procs[op->obj].main);
 	pid_t pid = fork();
 	if (pid < 0) {
 		fail(errno);
@@ -302,11 +317,12 @@ void run_ops(struct self *s, u64 at)
 			burn(&run.burn, s->burn, run.scale == 1 ? op->cpu : (u64)((double)op->cpu * run.scale));
 			end = 0;
 		}
+		/* The code first: who is seen to compute after the run was stopped does nothing more (settled). */
+		atomic_store_explicit(&s->state->code, op->code, memory_order_relaxed);
 		if (atomic_load_explicit(&run.shared->stop, memory_order_relaxed)) {
 			s->stopped = true;
 			return;
 		}
-		atomic_store_explicit(&s->state->code, op->code, memory_order_relaxed);
 		atomic_store_explicit(&s->state->at, at, memory_order_relaxed);
 		bool wakes = may_wake(op);
 		u64 begin = end || !(s->room || wakes) ? end : ticks();
@@ -371,8 +387,8 @@ void run_thread(u32 n)
 	if (burn_thread_start(s->burn, &run.burn))
 		fail(ENOMEM);
 	atomic_store(&s->state->tid, (u32)syscall(SYS_gettid));
-	atomic_store(&s->state->runs, 1);
 	log_moment(s, t->first);
+	s->state->logged = s->logged;
 	run_ops(s, t->first);
 	burn_thread_end(s->burn, &run.burn);
 	if (s->stopped) {

@@ -310,7 +310,7 @@ func (e *emitter) flush(low, high int64) error {
 		e.out.units.reach(p.upto)
 		d := int64(float64(p.gap)*e.scale(p) + 0.5)
 		e.info.CPU += time.Duration(p.gap)
-		if p.Code != cabi.OpCPU && p.Code != cabi.OpResident && p.Code != cabi.OpMore {
+		if p.Code != cabi.OpCPU && p.Code != cabi.OpResident && p.Code != cabi.OpMore && !p.prefix { // nobody records an issue
 			d -= recorded
 		}
 		if p.single {

@@ -34,8 +34,8 @@ func (e *emitter) issue(stream *trace.Thread, r *trace.Record, o *op, p *pending
 	if o.choice && e.opt.Path == PathStrict {
 		p.Flags |= cabi.OpChoice | cabi.OpMust
 	}
-	// calls is what CPU time the call took, as far as it is issued by itself.
-	if dur > 0 {
+	// calls is what CPU time the call took, as far as it is issued by itself. What was issued counts the demand alone as CPU time.
+	if dur > 0 && !e.prefix {
 		if r.Note&cabi.NoteWaited != 0 || sleeps(o.code) {
 			least, most := e.waitCost(r.Call)
 			e.waitsLeast += min(dur, least)

@@ -114,7 +114,7 @@ type maker struct {
 	procs  map[uint32]*space // by number
 	born   map[uint32]*space // of processes that have been forked and have not come yet
 	uids   map[uint32]uint64 // objects that threads have named
-	made   map[int]uint64    // threads that have been created: ticks of that
+	made   map[int]uint64    // threads that there are: ticks of that
 }
 
 type dropKey struct {
@@ -267,6 +267,9 @@ func (m *maker) all() error {
 		if l.enc == nil {
 			continue
 		}
+		if l.over || m.log.Threads[l.n].Over == 0 { // how much it had used where it is cut: nobody could tell computing from waiting otherwise
+			l.enc.Copy(&trace.Record{Tag: cabi.TagCPU, Begin: l.last, End: l.last, Nums: [8]uint64{l.cpu}})
+		}
 		flags := uint16(0)
 		if !l.over && l.streams[l.stream].th.Tail {
 			flags = cabi.ChunkLast
@@ -278,7 +281,7 @@ func (m *maker) all() error {
 	return nil
 }
 
-// silent begins the streams of threads that had been created when the issue ended, and had come to nothing that is told: what they do is
+// silent begins the streams of threads that were there when the issue ended, and had come to nothing that is told: what they do is
 // to be learnt, so whoever executes the program in this order has to know them.
 func (m *maker) silent() error {
 	lanes := map[int]*lane{}
@@ -341,6 +344,7 @@ func (m *maker) fill(l *lane) error {
 		}
 		if !l.begun { // where a thread begins is said before its first operation
 			l.begun, l.last = true, e.Begin
+			m.made[l.n] = e.Begin
 			continue
 		}
 		if err := m.operation(l, &e); err != nil {
@@ -413,7 +417,7 @@ func (m *maker) operation(l *lane, e *entry) error {
 		}
 	}
 	if code == cabi.OpCreate {
-		if n := int(p.objs[k]); n < len(m.h.threads) && len(m.h.threads[n].streams) > 0 {
+		if n := int(p.objs[k]); n < len(m.h.threads) && len(m.h.threads[n].streams) > 0 && m.made[n] == 0 {
 			m.made[n] = e.End
 		}
 	}

@@ -195,6 +195,9 @@ const waitedNS = 2000
 
 // timed says when an operation's own event ended, and whether it had to wait.
 func (m *maker) timed(r *trace.Record, s *step, rule *rowRule) {
+	if rule.order == orderWait && s.end > s.begin { // also where the one at home did not wait: what it takes would be taken for CPU time
+		r.Timed = true
+	}
 	if rule.order != orderTake && rule.order != orderRead && rule.order != orderWrite || r.Row.Class != cabi.Sync {
 		return
 	}
