@@ -40,7 +40,7 @@ const (
 	TagFrames  = 27 // V number, S: Z return address - the one before (the first: as it is), innermost first (of a place that a signal interrupted: one more): defines a stack, numbered from 0 since all that predicts was forgotten
 	TagStack   = 28 // V number, V bits (Stack…): who called the call site of the event before
 	TagSample  = 29 // V dt, V number, V ns of CPU time that the thread has used, absolute: a timer of CPU time found the thread there; the stack's first address is where
-	TagPlace   = 30 // V pc, V stack pointer, V V V: where the program was when the signal before came, between two calls; hashes of 12 registers (shim/step.c), all 0: it was about to return there from a call
+	TagPlace   = 30 // V pc, V stack pointer, V V V: where the program was when the signal before came, between two calls; hashes of 12 registers (shim/step.c), all 0: it was about to return there from a call (with PlaceOut in the stack pointer: from the one before). Of one that came during a call: the kernel had done that, all but the pc are 0
 	TagLimit   = 31 // first tag that is not defined yet; keys are from FirstKey on
 )
 
@@ -125,6 +125,9 @@ const (
 	TokenSpun  = 3 // its holder computed, or spun, for longer than its time: the same
 	TokenHere  = 4 // flag: taken right here; without it, at the end of the event that follows, which took none if the number is 0
 )
+
+// PlaceOut is a flag of TagPlace's stack pointer: the signal came on the way out of the call before. Only serial runs tell.
+const PlaceOut = 1
 
 // Marks.
 const (

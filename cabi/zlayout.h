@@ -172,6 +172,7 @@
 #define PROPHET_TokenSlept 2
 #define PROPHET_TokenSpun 3
 #define PROPHET_TokenHere 4
+#define PROPHET_PlaceOut 1
 #define PROPHET_MarkPoint 0
 #define PROPHET_MarkBegin 1
 #define PROPHET_MarkEnd 2

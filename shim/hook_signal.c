@@ -10,6 +10,7 @@
  * interrupt with SA_SIGINFO only, that is added unseen; so it is in serial runs, where a signal may have to wait (shim_serial_early). thr.under remembers the call that it interrupted.
  */
 #include "handler.h"
+#include "modules.h"
 #include "replay.h"
 #include "stack.h"
 #include "step.h"
@@ -56,11 +57,24 @@ static struct thr *current(void)
 	return t && t->begun && shim_run.state == RUN_ON && !shim_self.off && !(t->vfork == VFORK_SHARED && shim_in_vfork(t)) ? t : 0;
 }
 
+/* What TagPlace says of a call that was under way: the kernel had done it. Only of those that are one system call. */
+static u32 over(const struct under *u, const void *context, u64 *place)
+{
+	u32 flags = shim_re_flags[u->call];
+	if (!(flags & RE_FD) || flags & RE_NESTS || !shim_context_over(context))
+		return 0;
+	shim_zero(place, SHIM_PLACE * sizeof *place);
+	place[0] = shim_module_pc(SHIM_CONTEXT_PC(context));
+	return SHIM_PLACE;
+}
+
 static void begin_record(struct thr *t, const struct under *u, const siginfo_t *si, u32 full, const void *context)
 {
-	u64 now, pos, place[SHIM_PLACE + 1];
-	u32 told = u->call || !context ? 0 : shim_place_told(context, place), i;
+	u64 now, pos, place[SHIM_PLACE];
+	u32 told = !context ? 0 : u->call ? over(u, context, place) : shim_place_told(context, place), i;
 	u8 *p;
+	if (told && t->out)
+		place[1] |= PROPHET_PlaceOut;
 	do {
 		/* The cursor may not be the stream's, as we may have interrupted a writer: time is absolute. */
 		pos = shim_place(t);

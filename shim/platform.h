@@ -11,6 +11,7 @@
 #endif
 /* The program may pass NULL where headers forbid it; the compiler must not believe them here. */
 #define __nonnull(params)
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -92,6 +93,13 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 #define SHIM_CONTEXT_LR(context) 0ul
 #define SHIM_SA_RESTORER 0x04000000u /* the C library gives it to the kernel with each handler, and hands it on */
 #define SHIM_CONTEXT_ALWAYS 1 /* handlers get it without SA_SIGINFO, too */
+
+/* Whether a signal came as a system call returned, which it had not interrupted. Where that is to be made again it is ahead. */
+static inline int shim_context_over(const void *context)
+{
+	u64 pc = SHIM_CONTEXT_PC(context);
+	return (pc & 4095) >= 2 && *(const u16 *)(pc - 2) == 0x050f && ((const ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] != -EINTR;
+}
 
 /* Places between two calls (step.c): registers that tell one pass of a loop from another, and a trap after each instruction. */
 #define SHIM_STEPS 1
@@ -278,6 +286,12 @@ static inline int shim_commit_at(u64 *p, u64 was, u64 is)
 #define SHIM_SA_RESTORER 0u
 #define SHIM_CONTEXT_ALWAYS 0
 #define SHIM_STEPS 0
+
+static inline int shim_context_over(const void *context)
+{
+	u64 pc = SHIM_CONTEXT_PC(context);
+	return (pc & 4095) >= 4 && *(const u32 *)(pc - 4) == 0xd4000001u && (i64)((const ucontext_t *)context)->uc_mcontext.regs[0] != -EINTR;
+}
 
 #define SHIM_DWARF_FP 29
 #define SHIM_DWARF_SP 31

@@ -868,7 +868,7 @@ int shim_re_commit(struct ev *e)
 		shim_re_stop(t, PROPHET_TurnStopped);
 	if (unlikely(x != shim_expect(&re->ex) || x->kind == EXPECT_END)) {
 		x = shim_expect(&re->ex);
-		if (x->kind == EXPECT_SIGNAL && x->call == e->call && shim_side_lets_first(e->call)) {
+		if (x->kind == EXPECT_SIGNAL && x->call == e->call && (shim_side_lets_first(e->call) || shim_side_over(x, e->call))) {
 			call_next(e);
 			shim_re_signals(t, e->call);
 			if (!(re = t->re))

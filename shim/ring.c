@@ -370,8 +370,11 @@ void shim_commit(struct ev *e)
 		return;
 	}
 	commit(e);
-	if (t->ending)
+	if (t->ending) {
+		t->out = 1;
 		shim_serial_later(t);
+		t->out = 0;
+	}
 	if (unlikely(shim_run.exiting == t->tid))
 		shim_serial_give();
 	shim_scrub(e); /* the last, so that it runs in our frame's place */

@@ -97,9 +97,15 @@ void shim_side_inside(struct thr *t, u32 i)
 		x->call = o->call;
 }
 
+int shim_side_over(const struct expect *x, u32 call)
+{
+	return x->kind == EXPECT_SIGNAL && x->call == call && x->pc && shim_re_flags[call] & RE_FD;
+}
+
 /* The call comes before the signals that came inside of it: nothing left it, nor did they come before it had done anything. */
 int shim_side_frees(struct thr *t, u32 call)
 {
-	const struct expect *x = shim_side_lets_first(call) || call == CALL_pthread_barrier_wait ? shim_side_outer(t, call) : 0;
-	return x && x->kind == EXPECT_EVENT && x->ret != ECANCELED && !(numbers(&t->re->ex, 0, x) & TOOK_BEFORE);
+	u32 over = (u32)shim_side_over(shim_expect(&t->re->ex), call);
+	const struct expect *x = over || shim_side_lets_first(call) || call == CALL_pthread_barrier_wait ? shim_side_outer(t, call) : 0;
+	return x && x->kind == EXPECT_EVENT && (over || (x->ret != ECANCELED && !(numbers(&t->re->ex, 0, x) & TOOK_BEFORE)));
 }

@@ -159,15 +159,15 @@ static int target(struct thr *t, const struct expect *x, u32 ahead)
 	if (__atomic_load_n(&shim_index->stepped, __ATOMIC_RELAXED) > LIMIT_ALL)
 		return 0;
 	s->told = (u32)shim_expect_told(x);
-	/* On its way out of the call before, or into the next one: it comes there. From the same place again nobody knows. */
-	if (!s->told && (!(next = asks_next(&re->ex, ahead)) || shim_expect_pc(next) == pc)) {
+	/* On its way out of the call before, or into the next one: it comes there. From the same place again only serial runs know. */
+	if (!s->told && !(x->obj & PROPHET_PlaceOut) && (!(next = asks_next(&re->ex, ahead)) || shim_expect_pc(next) == pc)) {
 		s->there = next && s->site - s->moved != pc;
 		return 0;
 	}
 	s->pc = pc + s->moved;
 	if (s->moved && (shim_module_at(s->pc) == ~0u || shim_module_at(s->pc) != shim_module_at(s->site)))
 		return 0;
-	s->sp = x->obj;
+	s->sp = x->obj & ~(u64)PROPHET_PlaceOut;
 	shim_copy(s->registers, x->registers, sizeof s->registers);
 	s->taken = 0;
 	return 1;

@@ -4,8 +4,9 @@
 
 #include "replay.h"
 
-#if SHIM_STEPS
 #define SHIM_PLACE 5 /* words */
+
+#if SHIM_STEPS
 HIDDEN u32 shim_place_told(const void *context, u64 *place); /* what TagPlace says of it; 0: nothing */
 HIDDEN int shim_step_begin(struct thr *t, const struct expect *x, u32 ahead); /* the signal x is next, that many records on: 0: it is not waited for here */
 HIDDEN void shim_step_again(void *context); /* the same, where a handler returns to */
@@ -19,7 +20,6 @@ static inline void shim_step_go(struct thr *t)
 		shim_traps_on();
 }
 #else
-#define SHIM_PLACE 0
 static inline u32 shim_place_told(const void *context, u64 *place)
 {
 	(void)context, (void)place;

@@ -34,6 +34,7 @@ static void delay(struct ev *e)
 int shim_begin_special(struct ev *e)
 {
 	e->token = 0;
+	e->t->out = 0; /* a handler may have jumped away */
 	if (unlikely(e->t->ending)) /* the call before had nothing to write */
 		shim_serial_later(e->t);
 	e->held = 0;

@@ -348,9 +348,10 @@ func TestReexecuteSignalStorm(t *testing.T) {
 // What small programs did that came out otherwise: threads that were cancelled while they computed, or in system(); commands that
 // ended themselves, or signalled who waited for them; calls by number; locks that could not be destroyed;
 // signals at the end of calls that called others, or of quick ones that free something; children that were ended before they did anything;
-// signals from outside on the way to one of the trace; streams opened to append beside threads that open; /proc of processes outside.
+// signals from outside on the way to one of the trace, or as a call was over; streams opened to append beside threads that open; /proc of
+// processes outside.
 func TestReexecuteSmall(t *testing.T) {
-	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced", "unborn", "freed", "nested", "append", "moved", "exits", "strangers"} {
+	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced", "unborn", "freed", "nested", "append", "moved", "exits", "strangers", "over"} {
 		for _, options := range []string{"", "serial"} {
 			t.Run(name+options, func(t *testing.T) {
 				t.Parallel()

@@ -223,7 +223,7 @@ func (p *Printer) describe(out []item, r *Record) (string, []item) {
 		return "siginfo", out
 	case cabi.TagPlace:
 		hex("pc", n[0])
-		hex("sp", n[1])
+		hex("sp", n[1]&^cabi.PlaceOut)
 		for i, name := range []string{"first", "second", "third"} {
 			hex(name, n[2+i])
 		}
