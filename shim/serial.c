@@ -273,7 +273,7 @@ static u64 take(u32 me, int here)
 		look = look * 2 < LOOK_NS_MAX ? look * 2 : LOOK_NS_MAX;
 		if (shim_ticks() - since >= shim_gap * 250 * (asleep + 1))
 			asleep = shim_sleeps(holder) ? asleep + 1 : 0;
-		if (sys(SYS_tkill, holder, 0) == -ESRCH)
+		if (shim_ended(holder))
 			how = PROPHET_TokenDead;
 		else if (asleep >= 2)
 			how = PROPHET_TokenSlept;
