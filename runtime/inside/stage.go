@@ -615,6 +615,9 @@ func begin(p *program, files []uintptr) (int, error) {
 			if unix.Tgkill(os.Getpid(), p.PID, 0) == nil { // one that the runtime had ordered before spare came too late
 				setNext(highPID())
 				evict(p.PID)
+				for wait := 0; wait < 100 && unix.Tgkill(os.Getpid(), p.PID, 0) == nil; wait++ { // it may be on its way to its end still
+					time.Sleep(200 * time.Microsecond)
+				}
 			}
 			continue
 		}
@@ -626,4 +629,4 @@ func begin(p *program, files []uintptr) (int, error) {
 	}
 }
 
-const triesMax = 8
+const triesMax = 32
