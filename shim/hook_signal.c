@@ -105,7 +105,7 @@ static void begin_record(struct thr *t, const struct under *u, const siginfo_t *
 	shim_predict_nothing(t);
 }
 
-static struct thr *enter(int sig, const siginfo_t *si, u32 full, const void *context, u64 frame)
+static struct thr *enter(int sig, full_fn fn, const siginfo_t *si, u32 full, const void *context, u64 frame)
 {
 	struct thr *t = current();
 	struct under *u;
@@ -140,7 +140,7 @@ static struct thr *enter(int sig, const siginfo_t *si, u32 full, const void *con
 		shim_predict_nothing(t);
 	u->token = shim_ctl.serial && shim_serial_take(1) != 0;
 	if (unlikely(t->re != 0))
-		shim_re_starts(t); /* as it began */
+		shim_re_starts(t, (const void *)(u64)fn); /* as it began */
 	return t;
 }
 
@@ -212,7 +212,9 @@ static inline __attribute__((always_inline)) void deliver(int sig, siginfo_t *si
 		return;
 	if (unlikely(shim_replays) && (t = current()) && !shim_re_signal(t, sig, si))
 		return; /* it came from outside; the trace's come when the trace says */
-	t = enter(sig, a->info ? si : 0, a->full, context, frame);
+	t = enter(sig, fn, a->info ? si : 0, a->full, context, frame);
+	if (unlikely(shim_replays) && t)
+		shim_step_go(t);
 	fn(sig, si, context);
 	if (t)
 		leave(t, sig, frame);

@@ -29,9 +29,10 @@
 /* On the way to where a signal came (step.c). */
 struct step {
 	u32 on, out; /* out: the program has gone on since the call before */
-	u32 returns, pad; /* the call before is about to return */
+	u32 returns, begins; /* the call before is about to return; a handler is about to begin, at site */
 	int fd, pad2; /* the breakpoint's; -1: there is a trap after each instruction */
 	u32 taken, told; /* traps; registers are told */
+	u32 bare, barepad; /* registers are left alone: they have a handler's arguments */
 	u32 kept, there; /* kept: the instruction before put flags on the stack, the trap among them. there: the signal is on its way */
 	u64 site, moved; /* where the call before returns to, and how far that is from where it lay */
 	u64 pc, sp, registers[3];
@@ -113,7 +114,7 @@ HIDDEN int shim_syscall_asks(long n);
 HIDDEN u64 shim_syscall_gives(long n, const long *a, i64 r, struct iovec v[SYSCALL_GIVES]);
 HIDDEN void shim_re_deliver(struct thr *t); /* the signal that the trace has here */
 HIDDEN void shim_re_signals(struct thr *t, u32 call); /* those that came inside of that call */
-HIDDEN void shim_re_starts(struct thr *t); /* those that came as the thread, or a handler, began */
+HIDDEN void shim_re_starts(struct thr *t, const void *handler); /* those that came as the thread, or a handler, began. Not NULL: it is about to */
 HIDDEN void shim_re_stopped(struct thr *t); /* those that came as it had lost its turn */
 HIDDEN void shim_re_queue(struct thr *t); /* it is pending: the thread has it blocked */
 HIDDEN void shim_re_nudge(struct thr *t); /* a signal is next, for which the thread may wait by computing */

@@ -147,7 +147,7 @@ int shim_serial_stopped(int sig, const void *info, const void *context)
 			shim_re_stopped(t);
 		shim_serial_take(1);
 		if (unlikely(t->re != 0))
-			shim_re_starts(t);
+			shim_re_starts(t, 0);
 		sys(SYS_rt_sigprocmask, SIG_SETMASK, &was, 0, 8);
 		if (unlikely(shim_replays))
 			shim_step_again((void *)(u64)context);

@@ -148,12 +148,20 @@ static int at_start(const struct expect *x)
 	       shim_module_at(shim_expect_pc(x)) == shim_module_at((u64)REAL(sigaction));
 }
 
-void shim_re_starts(struct thr *t)
+void shim_re_starts(struct thr *t, const void *handler)
 {
+	struct re *re;
 	while (t->re && !shim_re_detached() && at_start(shim_expect(&t->re->ex)))
 		shim_re_deliver(t);
-	if (t->re)
-		shim_re_look(t);
+	if (!(re = t->re))
+		return;
+	if (handler && !shim_ctl.serial && shim_expect_told(shim_expect(&re->ex))) {
+		re->step.site = (u64)handler;
+		re->step.returns = re->step.begins = 1;
+	}
+	shim_re_look(t);
+	if (t->re == re)
+		re->step.returns = re->step.begins = 0;
 }
 
 void shim_re_stopped(struct thr *t)

@@ -4,17 +4,17 @@
  * (TagPlace). Where it found the thread in our code or the C library's below it, on its way out of a call, the place is
  * where that returns to.
  *
- * In a re-execution the thread goes there by itself, from the return of the call before: by a breakpoint of the processor's where
+ * In a re-execution the thread goes there by itself, from the return of the call before, or (but for serial runs) from where a handler begins: by a breakpoint of the processor's where
  * the kernel gives one (perf_event_open), else by a trap after each instruction. There the signal is queued with
  * all signals blocked, and comes as our handler returns: the program's handler sees what it saw. A loop passes a
  * place more than once: registers tell the passes apart. What the call before left in those that it need not keep was
  * something else in the recording, so they are given values there by which it is seen whether the program has used them
- * since. Where addresses are not the recorded ones the first pass is taken.
+ * since. Where addresses are not the recorded ones, as the stack's below a handler, the first pass is taken.
  *
  * Rules: the traps are the thread's own, on a stack of ours, so that nothing stays on the program's. Not where somebody else has use
  * for SIGTRAP (a handler of the program's, its mask, a debugger), nor on an alternate stack. It ends where the next
- * wrapper is entered; traps also before the kernel is asked for anything but memory, as that might block signals or
- * make threads. LIMIT traps a signal and LIMIT_ALL a run, then the thread goes on freely, and the signal comes
+ * wrapper is entered; traps also before the kernel is asked for anything but memory and a mask that lets them through, as that might block
+ * signals or make threads. LIMIT traps a signal and LIMIT_ALL a run, then the thread goes on freely, and the signal comes
  * as others do (stand_signal.c).
  */
 #include "step.h"
@@ -239,6 +239,7 @@ int shim_step_begin(struct thr *t, const struct expect *x, u32 ahead)
 		return 0;
 	s->fd = breakpoint(s->site);
 	s->out = 0;
+	s->bare = s->begins;
 	s->on = 1;
 	return 1;
 }
@@ -288,7 +289,7 @@ static int the_pass(const struct step *s, const ucontext_t *u)
 	u64 now[3], sp = SHIM_CONTEXT_SP(u);
 	u32 i;
 	if (sp != s->sp)
-		return sp - s->sp + FAR_STACK > 2 * FAR_STACK;
+		return s->bare || sp - s->sp + FAR_STACK > 2 * FAR_STACK;
 	hashes(u, now);
 	for (i = 0; s->told && i < SHIM_REGISTERS; i++) {
 		u64 v = *shim_context_register(u, i);
@@ -310,6 +311,12 @@ static void mark(struct step *s, const ucontext_t *u)
 			s->result = *shim_context_register(u, i);
 }
 
+/* Whether that change of the mask leaves traps possible. A jump out of a handler sets the mask by itself. */
+static int lets_traps(int how, const u64 *set)
+{
+	return !set || how == SIG_UNBLOCK || (shim_readable(set, 8) && !(*set & BIT(SIGTRAP)));
+}
+
 /* The thread is at an instruction of the program's: 1: it is to go on with traps. */
 static int stands(struct thr *t, ucontext_t *u)
 {
@@ -317,7 +324,8 @@ static int stands(struct thr *t, ucontext_t *u)
 	u64 pc = SHIM_CONTEXT_PC(u), n;
 	if (!s->out) { /* the call before has returned */
 		s->out = 1;
-		mark(s, u);
+		if (!s->bare)
+			mark(s, u);
 		if (s->fd >= 0) {
 			struct perf_event_attr a;
 			break_at(&a, s->pc);
@@ -340,6 +348,8 @@ static int stands(struct thr *t, ucontext_t *u)
 	s->kept = n == SHIM_KEEPS_FLAGS;
 	if (n == SHIM_ASKS_KERNEL) {
 		greg_t call = u->uc_mcontext.gregs[REG_RAX];
+		if (call == SYS_rt_sigprocmask)
+			return lets_traps((int)u->uc_mcontext.gregs[REG_RDI], (const u64 *)(u64)u->uc_mcontext.gregs[REG_RSI]);
 		return call == SYS_brk || call == SYS_mmap || call == SYS_munmap || call == SYS_mprotect || call == SYS_mremap || call == SYS_madvise;
 	}
 	return 1;

@@ -347,7 +347,7 @@ void shim_thread_starts(struct thr *t)
 {
 	if (unlikely(t->re != 0)) {
 		shim_re_came(t);
-		shim_re_starts(t);
+		shim_re_starts(t, 0);
 	}
 	if (shim_ctl.chaos)
 		shim_chaos(t);

@@ -366,6 +366,20 @@ func TestReexecuteSmall(t *testing.T) {
 	}
 }
 
+// Signals that a handler lets through as it jumps away come within the jump, which is the C library's: where the addresses are the same.
+func TestReexecuteJumped(t *testing.T) {
+	bin := compile(t, filepath.Join(top, "tests", "replay", "jumped.c"))
+	for range 3 {
+		path := filepath.Join(t.TempDir(), "run.prophet")
+		if out, err := exec.Command(built(t, "prophet"), "record", "-q", "-o", path, "--", bin).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if out, err := exec.Command(built(t, "replayd"), "--trace", path).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+}
+
 func TestReexecuteGivenBack(t *testing.T) {
 	for _, options := range []string{"", "serial"} {
 		cmd := Cmd{Argv: []string{compile(t, filepath.Join(top, "tests", "replay", "givenback.c"))}, Options: options}
