@@ -4,12 +4,13 @@
  * (TagPlace). Where it found the thread in our code or the C library's below it, on its way out of a call, the place is
  * where that returns to.
  *
- * In a re-execution the thread goes there by itself, from the return of the call before, or (but for serial runs) from where a handler begins: by a breakpoint of the processor's where
- * the kernel gives one (perf_event_open), else by a trap after each instruction. There the signal is queued with
- * all signals blocked, and comes as our handler returns: the program's handler sees what it saw. A loop passes a
- * place more than once: registers tell the passes apart. What the call before left in those that it need not keep was
- * something else in the recording, so they are given values there by which it is seen whether the program has used them
- * since. Where addresses are not the recorded ones, as the stack's below a handler, the first pass is taken.
+ * In a re-execution the thread goes there by itself, from the return of the call before, or (but for serial runs) from where
+ * a handler begins: by a breakpoint of the processor's where the kernel gives one (perf_event_open), else by a trap after
+ * each instruction. There the signal is queued with all signals blocked, and comes as our handler returns: the program's
+ * handler sees what it saw. A loop passes a place more than once: registers tell the passes apart. What the call before left
+ * in those that it need not keep was something else in the recording, so they are given values there by which it is seen
+ * whether the program has used them since. Where addresses are not the recorded ones, as the stack's below a handler, the first
+ * pass is taken.
  *
  * Rules: the traps are the thread's own, on a stack of ours, so that nothing stays on the program's. Not where somebody else has use
  * for SIGTRAP (a handler of the program's, its mask, a debugger), nor on an alternate stack. It ends where the next
