@@ -383,58 +383,12 @@ static int spin(struct expect *x, pthread_spinlock_t *l)
 SPIN(pthread_spin_lock)
 SPIN(pthread_spin_trylock)
 
-/* Barriers: who has its place has arrived, and all go on when the last one has. The real one is not asked, as a handler that interrupts
- * who has arrived keeps nobody there. Where the harness is taken off before the last one has come, all of its generation go to the
- * real one. object_entry.seen has how many generations have gone on; who has gone on need not find the barrier any more. */
-#define REALLY (1ull << 63)
-
-/* x->seq: the place of the last one. */
-static u64 through_away(const void *object, const struct expect *x)
-{
-	const struct object_entry *o = object;
-	u64 seen = __atomic_load_n(&o->seen, __ATOMIC_ACQUIRE) & ~REALLY, seq = __atomic_load_n(&o->seq, __ATOMIC_ACQUIRE);
-	if (seen > x->f2 || __atomic_load_n(&o->id, __ATOMIC_ACQUIRE) != x->obj)
-		return 0;
-	return seq < x->seq ? x->seq - seq : 1;
-}
-
-/* 0: the real one is to be asked. */
-static int through(struct thr *t, const struct expect *x, struct object_entry *o, int is_last)
-{
-	u64 seen, want;
-	int lets = is_last && !shim_re_detached(); /* else it may not have waited for its turn */
-	if (!is_last)
-		shim_turn(t, x, x->obj, x->seq + 1, through_away, o);
-	if (!is_last && !through_away(o, x))
-		return 1;
-	seen = __atomic_load_n(&o->seen, __ATOMIC_ACQUIRE);
-	do {
-		if (seen & REALLY || seen > x->f2)
-			return (seen & ~REALLY) > x->f2;
-		want = lets ? x->f2 + 1 : seen | REALLY;
-	} while (!__atomic_compare_exchange_n(&o->seen, &seen, want, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-	if (lets)
-		shim_turn_next(x->obj, x->seq);
-	return lets;
-}
-
+/* Which of them is the serial one is the C library's choice. */
 static int re_pthread_barrier_wait(pthread_barrier_t *b)
 {
-	struct thr *t = shim_self.thr;
-	const struct expect *x = shim_re_of(CALL_pthread_barrier_wait);
-	struct object_entry *o = x ? shim_object(t, PROPHET_ObjBarrier, b) : 0;
-	struct expect all;
-	int is_last;
-	if (!x || o->id != x->obj || !x->seq || (x->ret != 0 && x->ret != PTHREAD_BARRIER_SERIAL_THREAD))
-		return TRUE(pthread_barrier_wait)(b);
-	all = *x;
-	all.seq = (x->f2 + 1) * ((const u32 *)b)[2]; /* as in hook_barrier.c */
-	is_last = x->seq == all.seq;
-	if (shim_expect(&t->re->ex)->kind == EXPECT_SIGNAL)
-		shim_re_signals(t, CALL_pthread_barrier_wait);
-	if (t->re && through(t, &all, o, is_last))
-		return (int)all.ret;
-	return TRUE(pthread_barrier_wait)(b);
+	struct expect *x = shim_re_of(CALL_pthread_barrier_wait);
+	int r = TRUE(pthread_barrier_wait)(b);
+	return x && (r == 0 || r == PTHREAD_BARRIER_SERIAL_THREAD) ? (int)x->ret : r;
 }
 STANDIN(pthread_barrier_wait, re_pthread_barrier_wait)
 
