@@ -66,12 +66,13 @@ HIDDEN void shim_re_appends(FILE *f); /* before a stream is asked where it ends 
 HIDDEN void shim_re_fd_turn(i64 want); /* before the call that makes it */
 HIDDEN void shim_re_fd_place(i64 want); /* the same, but the number may be in use */
 HIDDEN int shim_re_fd(int got, i64 want); /* after it: the number that was recorded */
+HIDDEN int shim_re_fd_any(int family, int type, i64 want, int flags); /* one that stands for what is not there */
+
 /* What failed for want of room, was interrupted, or found that another process had been faster does so again, at once. */
 static inline int shim_re_again(const struct expect *x)
 {
 	return x->ret == -EMFILE || x->ret == -ENFILE || x->ret == -EINTR || x->ret == -ENOMEM || x->ret == -ENOBUFS || x->ret == -EAGAIN || x->ret == -EEXIST;
 }
-HIDDEN int shim_re_fd_any(int family, int type, i64 want, int flags); /* one that stands for what is not there */
 
 HIDDEN u32 shim_re_addr(const u8 **p, const u8 *end, u8 to[130]); /* what shim_put_addr wrote, and its length */
 

@@ -35,15 +35,6 @@ static int unseen(int r)
 	return r;
 }
 
-#define MODE(last)                                   \
-	mode_t mode = 0;                             \
-	if (shim_opens_with_mode(flags)) {           \
-		va_list ap;                          \
-		va_start(ap, last);                  \
-		mode = (mode_t)va_arg(ap, unsigned); \
-		va_end(ap);                          \
-	}
-
 #define OPENS(name, dir, call)                                                                                                         \
 	struct opening o = {dir, flags, mode, path};                                                                                   \
 	struct ev e;                                                                                                                   \
@@ -58,7 +49,7 @@ static int unseen(int r)
 #define OPEN(name)                                             \
 	EXPORT LEAP int name(const char *path, int flags, ...) \
 	{                                                      \
-		MODE(flags)                                    \
+		SHIM_MODE(flags)                               \
 		OPENS(name, AT_FDCWD, (path, flags, mode))     \
 	}
 OPEN(open)
@@ -69,7 +60,7 @@ OPEN(__open64)
 #define OPENAT(name)                                                      \
 	EXPORT LEAP int name(int dirfd, const char *path, int flags, ...) \
 	{                                                                 \
-		MODE(flags)                                               \
+		SHIM_MODE(flags)                                          \
 		OPENS(name, dirfd, (dirfd, path, flags, mode))            \
 	}
 OPENAT(openat)

@@ -73,7 +73,7 @@ static void begin_record(struct thr *t, const struct under *u, const siginfo_t *
 	u64 now, pos, place[SHIM_PLACE];
 	u32 told = !context ? 0 : u->call ? over(u, context, place) : shim_place_told(context, place), i;
 	u8 *p;
-	if (told && t->out)
+	if (told && t->leaves)
 		place[1] |= PROPHET_PlaceOut;
 	do {
 		/* The cursor may not be the stream's, as we may have interrupted a writer: time is absolute. */

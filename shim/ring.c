@@ -371,9 +371,9 @@ void shim_commit(struct ev *e)
 	}
 	commit(e);
 	if (t->ending) {
-		t->out = 1;
+		t->leaves = 1;
 		shim_serial_later(t);
-		t->out = 0;
+		t->leaves = 0;
 	}
 	if (unlikely(shim_run.exiting == t->tid))
 		shim_serial_give();

@@ -66,7 +66,7 @@ struct thr {
 	u64 mask; /* that it begins with, when quiet: until it knows who it is no signal reaches it */
 	u32 quiet, ending; /* serial: its call is over, but not written: 2 when signals wait for that */
 	u32 flags, begun;
-	u32 out, outpad; /* serial: those that had waited come now, as the call is left */
+	u32 leaves, pad_leaves; /* serial: the call is left; signals that had waited for that come now */
 	u64 token, token_gen; /* serial: the last turn that the stream names, and genx when it did */
 	u64 later; /* serial: the signal mask of the program, when ending is 2 */
 	struct {

@@ -68,37 +68,41 @@ static int instead(int r, int dirfd, const char *path, int flags)
 }
 
 /* What failed does so again at once. */
-#define OPENS(name, dir, args, mode)                \
+#define OPENS(name, dir, args)                      \
 	struct expect *x = shim_re_of(CALL_##name); \
-	mode;                                       \
 	if (!x)                                     \
 		return TRUE(name) args;             \
 	if (x->ret < 0)                             \
 		return (int)shim_re_ret(x);         \
 	shim_re_fd_turn(x->ret);                    \
-	return shim_re_fd(instead(TRUE(name) args, dir, path, flags), x->ret);
+	return shim_re_fd(instead(TRUE(name) args, dir, path, flags), x->ret)
 
-#define MODE                                         \
-	mode_t mode = 0;                             \
-	if (shim_opens_with_mode(flags)) {           \
-		va_list ap;                          \
-		va_start(ap, flags);                 \
-		mode = (mode_t)va_arg(ap, unsigned); \
-		va_end(ap);                          \
-	}
-
-#define OPEN(name) static int re_##name(const char *path, int flags, ...){OPENS(name, AT_FDCWD, (path, flags, mode), MODE)} STANDIN(name, re_##name)
+#define OPEN(name)                                                           \
+	static int re_##name(const char *path, int flags, ...)               \
+	{                                                                    \
+		SHIM_MODE(flags) OPENS(name, AT_FDCWD, (path, flags, mode)); \
+	}                                                                    \
+	STANDIN(name, re_##name)
 OPEN(open)
 OPEN(open64)
 OPEN(__open)
 OPEN(__open64)
 
-#define OPENAT(name) \
-	static int re_##name(int dirfd, const char *path, int flags, ...){OPENS(name, dirfd, (dirfd, path, flags, mode), MODE)} STANDIN(name, re_##name)
+#define OPENAT(name)                                                             \
+	static int re_##name(int dirfd, const char *path, int flags, ...)        \
+	{                                                                        \
+		SHIM_MODE(flags) OPENS(name, dirfd, (dirfd, path, flags, mode)); \
+	}                                                                        \
+	STANDIN(name, re_##name)
 OPENAT(openat)
 OPENAT(openat64)
 
-#define OPEN_2(name, params, args, dir) static int re_##name params{OPENS(name, dir, args, (void)0)} STANDIN(name, re_##name)
+#define OPEN_2(name, params, args, dir) \
+	static int re_##name params     \
+	{                               \
+		OPENS(name, dir, args); \
+	}                               \
+	STANDIN(name, re_##name)
 OPEN_2(__open_2, (const char *path, int flags), (path, flags), AT_FDCWD)
 OPEN_2(__open64_2, (const char *path, int flags), (path, flags), AT_FDCWD)
 OPEN_2(__openat_2, (int dirfd, const char *path, int flags), (dirfd, path, flags), dirfd)

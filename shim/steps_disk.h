@@ -36,6 +36,16 @@ static inline int shim_opens_with_mode(int flags)
 	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
+/* The mode of a function of last, …: passed, or not to be read. Its file includes stdarg.h. */
+#define SHIM_MODE(last)                              \
+	mode_t mode = 0;                             \
+	if (shim_opens_with_mode(flags)) {           \
+		va_list ap;                          \
+		va_start(ap, last);                  \
+		mode = (mode_t)va_arg(ap, unsigned); \
+		va_end(ap);                          \
+	}
+
 static inline int shim_opens_to_write(int flags)
 {
 	return !(flags & O_PATH) && ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC);

@@ -34,11 +34,11 @@ static void delay(struct ev *e)
 int shim_begin_special(struct ev *e)
 {
 	e->token = 0;
-	e->t->out = 0; /* a handler may have jumped away */
 	if (unlikely(e->t->ending)) /* the call before had nothing to write */
 		shim_serial_later(e->t);
 	e->held = 0;
 	if (shim_ctl.serial) {
+		e->t->leaves = 0; /* a handler may have jumped away */
 		if (unlikely(shim_run.exiting == e->t->tid))
 			shim_serial_take(1);
 		e->held = (u32)shim_serial_holds(e);

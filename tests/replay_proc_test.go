@@ -286,10 +286,14 @@ func placesTold(t *testing.T, trace string) (between, places int) {
 	out, err := dump.StdoutPipe()
 	must(t, err)
 	must(t, dump.Start())
+	follows := false                                    // a place is told of a signal within a call, too, if that was over
 	for lines := bufio.NewScanner(out); lines.Scan(); { // of some hundred megabytes
-		if bytes.Contains(lines.Bytes(), []byte(" during=none ")) {
-			between++
-		} else if bytes.Contains(lines.Bytes(), []byte(" place pc=")) {
+		switch line := lines.Bytes(); {
+		case bytes.Contains(line, []byte(" during=")):
+			if follows = bytes.Contains(line, []byte(" during=none ")); follows {
+				between++
+			}
+		case follows && bytes.Contains(line, []byte(" place pc=")):
 			places++
 		}
 	}
