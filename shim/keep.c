@@ -121,22 +121,47 @@ static void was(struct thr *t, const struct stat *st, const char *link, u64 n)
 	shim_record(t, b, (u32)(p - b) + (u32)n);
 }
 
-/* The directory kept/, made on first use. The path is built in memory that no stack has to hold. */
-static long kept_dir(void)
+/* A call on a path in the directory kept/, which is made on first use. */
+static long in_kept(const char *name, long (*f)(const char *path, int arg), int arg)
 {
-	static char path[sizeof shim_run.dir + 8];
-	static struct lock lock;
+	static char path[sizeof shim_run.dir + 48]; /* no stack has to hold it */
 	struct text s;
-	long d;
-	shim_lock(&lock);
+	u32 end;
+	long r;
+	shim_lock(&shim_wiped->files);
 	shim_text(&s, path, sizeof path);
 	shim_put(&s, shim_run.dir);
 	shim_put(&s, "/kept");
-	d = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (d == -ENOENT && sys(SYS_mkdirat, AT_FDCWD, path, 0700) == 0)
-		d = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	shim_unlock(&lock);
-	return d;
+	end = s.len;
+	shim_put(&s, "/");
+	shim_put(&s, name);
+	r = f(path, arg);
+	if (r == -ENOENT) {
+		path[end] = 0;
+		sys(SYS_mkdirat, AT_FDCWD, path, 0700);
+		path[end] = '/';
+		r = f(path, arg);
+	}
+	shim_unlock(&shim_wiped->files);
+	return r;
+}
+
+static long made(const char *path, int unused)
+{
+	(void)unused;
+	return sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static long linked(const char *path, int from)
+{
+	char link[FD_LINK];
+	return sys(SYS_linkat, AT_FDCWD, shim_fd_link(link, from), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+static long removed(const char *path, int unused)
+{
+	(void)unused;
+	return sys(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
 /* Takes size bytes of what may still be kept. */
@@ -169,33 +194,59 @@ static int copy(int from, int to, u64 size)
 }
 
 /* Keeps the content of what `from` is open on. */
-static u32 keep_into(long dir, int from, const char *name, const struct stat *st, int may_link)
+static u32 keep_into(int from, const char *name, const struct stat *st, int may_link)
 {
-	char link[FD_LINK];
+	static u32 no_clones; /* the trace's file system has none */
 	u32 how = PROPHET_KeptFailed;
-	long to;
-	if (may_link && (u64)st->st_size >= LINK_MIN) {
-		if (sys(SYS_linkat, AT_FDCWD, shim_fd_link(link, from), dir, name, AT_SYMLINK_FOLLOW) == 0)
-			return PROPHET_KeptCopy;
-	}
-	to = sys(SYS_openat, dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	long to, r = -EOPNOTSUPP;
+	if (may_link && (u64)st->st_size >= LINK_MIN && in_kept(name, linked, from) == 0)
+		return PROPHET_KeptCopy;
+	to = in_kept(name, made, 0);
 	if (to < 0)
 		return PROPHET_KeptFailed;
-	if (sys(SYS_ioctl, to, FICLONE, from) == 0)
+	if (!__atomic_load_n(&no_clones, __ATOMIC_RELAXED) && (r = sys(SYS_ioctl, to, FICLONE, from)) == -EOPNOTSUPP)
+		__atomic_store_n(&no_clones, 1, __ATOMIC_RELAXED);
+	if (r == 0)
 		how = PROPHET_KeptClone;
 	else if (copy(from, (int)to, (u64)st->st_size))
 		how = PROPHET_KeptCopy;
 	sys(SYS_close, to);
 	if (how == PROPHET_KeptFailed)
-		sys(SYS_unlinkat, dir, name, 0);
+		in_kept(name, removed, 0);
 	return how;
 }
 
-/* Whether the file of this name lies in the trace itself, or there is no trace any more. */
+/* Whether the last part of the trace's name, which was given to a directory, is one of the two that lie above the file of this name. */
+static int like_trace(const char *name, long len)
+{
+	const char *dir = shim_run.dir, *of;
+	u64 end = shim_len(dir), n;
+	int levels;
+	while (end && dir[end - 1] == '/')
+		end--;
+	for (n = 0; n < end && dir[end - n - 1] != '/';)
+		n++;
+	of = dir + end - n;
+	for (levels = 0; levels < 3; levels++) {
+		long at = len;
+		while (at > 0 && name[at - 1] != '/')
+			at--;
+		if (levels && (u64)(len - at) == n && !__builtin_memcmp(name + at, of, n))
+			return 1;
+		if (at < 2)
+			break;
+		len = at - 1;
+	}
+	return 0;
+}
+
+/* Whether the file of this name lies in the trace itself. */
 static int of_trace(char *name, long len)
 {
 	struct stat trace, dir;
 	int levels, is = 0;
+	if (!like_trace(name, len))
+		return 0;
 	if (sys(SYS_newfstatat, AT_FDCWD, shim_run.dir, &trace, 0) != 0)
 		return 1;
 	for (levels = 0; levels < 2 && !is; levels++) {
@@ -217,7 +268,7 @@ static void keep(struct thr *t, int from, const struct stat *st, const char *pat
 	struct text s;
 	struct stat now;
 	u32 how = PROPHET_KeptFailed;
-	long dir, r;
+	long r;
 	if (from < 0 || sys(SYS_fstat, from, &now) != 0 || now.st_dev != st->st_dev || now.st_ino != st->st_ino) {
 		was(t, st, "", 0);
 		say(t, st, st->st_size ? PROPHET_KeptFailed : PROPHET_KeptCopy, path);
@@ -234,13 +285,12 @@ static void keep(struct thr *t, int from, const struct stat *st, const char *pat
 		how = PROPHET_KeptCopy; /* that it was there is all there is to know */
 	} else if (!budget((u64)st->st_size)) {
 		how = PROPHET_KeptNot;
-	} else if ((dir = kept_dir()) >= 0) {
+	} else {
 		shim_text(&s, name, sizeof name);
 		shim_putx(&s, st->st_dev, 16);
 		shim_put(&s, "-");
 		shim_putx(&s, st->st_ino, 16);
-		how = keep_into(dir, from, name, st, may_link);
-		sys(SYS_close, dir);
+		how = keep_into(from, name, st, may_link);
 	}
 	sys(SYS_close, from);
 	was(t, st, "", 0);
