@@ -224,7 +224,7 @@ type Replay struct {
 	SkipsAt   uint64 // ReplaySkip
 	IDsAt     uint64 // ReplayID
 	IDs       uint32 // how many there is room for, a power of two
-	IDPad     uint32
+	Unsent    uint32 // serial runs, written by the program: messages for which there was no room in their queue, less those that somebody missed
 	Token     uint64 // serial runs, otherwise 0: the turn that is on << TokenTID | tid of who has come to it, 0 while nobody has (shim/token.h); written by the program
 	Hold      uint32 // bits: what a thread has to look at before its next event: Hold…
 	Go        uint32 // written by replayd: grows when limits or breaks have changed; threads that stand sleep on it
@@ -454,6 +454,7 @@ const (
 	ReplayLearn    = 4  // who differs stands until the harness is off, and then goes on as it came
 	ReplayKilled   = 8  // a signal ended the recorded run: its first process never came to the end of its own
 	ReplayCut      = 16 // with ReplayLearn: threads' events end where nobody knew what they do, and not where their processes ended
+	ReplayUnfed    = 32 // data that was read is not in the trace
 
 	ReplayCloses = 1 << 31 // in ReplayFd.FD
 )

@@ -95,6 +95,7 @@
 #define PROPHET_ReplayLearn 4
 #define PROPHET_ReplayKilled 8
 #define PROPHET_ReplayCut 16
+#define PROPHET_ReplayUnfed 32
 #define PROPHET_ReplayCloses 2147483648ull
 #define PROPHET_ClockMonotonic 0
 #define PROPHET_ClockRaw 1
@@ -548,7 +549,7 @@ struct replay {
 	uint64_t skipsat;
 	uint64_t idsat;
 	uint32_t ids;
-	uint32_t idpad;
+	uint32_t unsent;
 	uint64_t token;
 	uint32_t hold;
 	uint32_t go;
@@ -600,7 +601,7 @@ _Static_assert(offsetof(struct replay, skips) == 8028, "replay.Skips");
 _Static_assert(offsetof(struct replay, skipsat) == 8032, "replay.SkipsAt");
 _Static_assert(offsetof(struct replay, idsat) == 8040, "replay.IDsAt");
 _Static_assert(offsetof(struct replay, ids) == 8048, "replay.IDs");
-_Static_assert(offsetof(struct replay, idpad) == 8052, "replay.IDPad");
+_Static_assert(offsetof(struct replay, unsent) == 8052, "replay.Unsent");
 _Static_assert(offsetof(struct replay, token) == 8056, "replay.Token");
 _Static_assert(offsetof(struct replay, hold) == 8064, "replay.Hold");
 _Static_assert(offsetof(struct replay, go) == 8068, "replay.Go");

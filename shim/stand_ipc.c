@@ -2,10 +2,12 @@
  * objects are the run's own. Operations on a set of semaphores have the order of the recording; messages are sent
  * really, and what is received is the trace's.
  */
+#include "channel.h"
 #include "family.h"
-#include "feed.h"
 #include "steps_sync.h"
+#include "token.h"
 #include <mqueue.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
@@ -157,34 +159,110 @@ static int re_shmctl(int id, int cmd, struct shmid_ds *d)
 }
 STANDIN(shmctl, re_shmctl)
 
-#define MQ_SEND(name, params, args)                         \
-	static int re_##name params                         \
-	{                                                   \
-		struct expect *x = shim_re_of(CALL_##name); \
-		if (x && x->ret < 0)                        \
-			return (int)shim_re_ret(x);         \
-		return TRUE(name) args;                     \
-	}                                                   \
+/* POSIX messages under --serial: one is for whose turn it is, as another may want what is sent only after that one has gone on. Who sends
+ * needs no turn, but may need room that one makes whose turn is later: at its own turn it goes on without, and who then misses a message
+ * does, too. What they are told is the trace's. */
+#define MISSED_MS 100 /* where the one that was not sent was another queue's */
+#define MOMENT_MS 2
+
+static int in_turns(const struct thr *t)
+{
+	return t->re->ex.serial && !(shim_index->flags & PROPHET_ReplayUnfed) && !shim_re_issued(t) && !shim_re_detached();
+}
+
+static int is_full(long r) /* or empty */
+{
+	return r == -ETIMEDOUT || r == -EAGAIN;
+}
+
+static const struct timespec at_once;
+
+static int sends(const struct expect *x, mqd_t q, const char *m, size_t n, unsigned prio)
+{
+	struct thr *t = shim_self.thr;
+	int on = 0;
+	while (in_turns(t)) {
+		long r = sys(SYS_mq_timedsend, q, m, n, prio, &at_once);
+		if (r == 0)
+			return 0;
+		if (on && is_full(r)) {
+			__atomic_add_fetch(&shim_index->unsent, 1, __ATOMIC_RELEASE);
+			return 0;
+		}
+		if (!is_full(r) && r != -EINTR)
+			break;
+		shim_token_await(t, x);
+		on = 1;
+	}
+	return TRUE(mq_send)(q, m, n, prio);
+}
+
+static int not_sent(void)
+{
+	u32 n = __atomic_load_n(&shim_index->unsent, __ATOMIC_ACQUIRE);
+	while (n)
+		if (__atomic_compare_exchange_n(&shim_index->unsent, &n, n - 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return 1;
+	return 0;
+}
+
+static void moment(struct thr *t, mqd_t q)
+{
+	struct pollfd p = {q, POLLIN, 0};
+	struct timespec ts = {0, MOMENT_MS * 1000000};
+	shim_re_waits(t, shim_fd_known(q));
+	if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+		shim_re_stop(t, PROPHET_TurnWaits);
+	sys(SYS_ppoll, &p, 1, &ts, 0, 0);
+	shim_park();
+	shim_re_goes_on(t);
+}
+
+static ssize_t receives(const struct expect *x, mqd_t q, char *m, size_t n, unsigned *prio)
+{
+	struct thr *t = shim_self.thr;
+	int ms, fed = !x->ret || x->data;
+	if (fed && in_turns(t))
+		shim_token_await(t, x);
+	for (ms = 0; fed && in_turns(t); ms += MOMENT_MS) {
+		long r = sys(SYS_mq_timedreceive, q, m, n, prio, &at_once);
+		if (r >= 0 || (is_full(r) && (ms >= MISSED_MS || not_sent())))
+			return 0;
+		if (!is_full(r) && r != -EINTR)
+			break;
+		moment(t, q);
+	}
+	return TRUE(mq_receive)(q, m, n, prio);
+}
+
+#define MQ_SEND(name, params, args)                                   \
+	static int re_##name params                                   \
+	{                                                             \
+		struct expect *x = shim_re_of(CALL_##name);           \
+		if (x && x->ret < 0)                                  \
+			return (int)shim_re_ret(x);                   \
+		return x ? sends(x, q, m, n, prio) : TRUE(name) args; \
+	}                                                             \
 	STANDIN(name, re_##name)
 MQ_SEND(mq_send, (mqd_t q, const char *m, size_t n, unsigned prio), (q, m, n, prio))
 MQ_SEND(mq_timedsend, (mqd_t q, const char *m, size_t n, unsigned prio, const struct timespec *until), (q, m, n, prio, until))
 
-#define MQ_RECEIVE(name, params, args)                                     \
-	static ssize_t re_##name params                                    \
-	{                                                                  \
-		struct expect *x = shim_re_of(CALL_##name);                \
-		ssize_t r;                                                 \
-		if (x && x->ret < 0)                                       \
-			return (ssize_t)shim_re_ret(x);                    \
-		r = x ? TRUE(mq_receive)(q, m, n, prio) : TRUE(name) args; \
-		if (x && r >= 0) {                                         \
-			feed_data(x, m, n);                                \
-			if (prio)                                          \
-				*prio = (unsigned)x->f2;                   \
-			r = (ssize_t)x->ret;                               \
-		}                                                          \
-		return r;                                                  \
-	}                                                                  \
+#define MQ_RECEIVE(name, params, args)                                \
+	static ssize_t re_##name params                               \
+	{                                                             \
+		struct expect *x = shim_re_of(CALL_##name);           \
+		ssize_t r;                                            \
+		if (x && x->ret < 0)                                  \
+			return (ssize_t)shim_re_ret(x);               \
+		r = x ? receives(x, q, m, n, prio) : TRUE(name) args; \
+		if (x && r >= 0) {                                    \
+			feed_data(x, m, n);                           \
+			if (prio)                                     \
+				*prio = (unsigned)x->f2;              \
+			r = (ssize_t)x->ret;                          \
+		}                                                     \
+		return r;                                             \
+	}                                                             \
 	STANDIN(name, re_##name)
 MQ_RECEIVE(mq_receive, (mqd_t q, char *m, size_t n, unsigned *prio), (q, m, n, prio))
 MQ_RECEIVE(mq_timedreceive, (mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until), (q, m, n, prio, until))

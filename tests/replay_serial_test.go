@@ -111,6 +111,13 @@ func TestSerialEnds(t *testing.T) {
 	}
 }
 
+// Of several threads that wait for a queue's messages each is given its own, however little room there is. Another took it before, and the one
+// that should have it was waited for: 9 of 10 stood.
+func TestSerialQueued(t *testing.T) {
+	t.Parallel()
+	replayed(t, 3, "queued.c")
+}
+
 // Signals come in storms: as threads begin and end, in calls, and in handlers, whose records are never lost.
 func TestSerialVolleys(t *testing.T) {
 	t.Parallel()

@@ -112,6 +112,9 @@ func Build(t *trace.Trace, dir string, flags uint32) ([]byte, error) {
 	if flags&cabi.ReplayLearn != 0 || t.Meta.Issued != nil {
 		head.MovedAt, head.Moved = room(movedMax, cabi.ReplayMoved{}), movedMax
 	}
+	if in := t.Meta.Options.Inputs; in == "none" || in == "hash" {
+		head.Flags |= cabi.ReplayUnfed
+	}
 	head.Size = uint64(len(b))
 	if _, err := binary.Encode(b, binary.LittleEndian, head); err != nil {
 		return nil, err
