@@ -100,10 +100,23 @@ void shim_token_take(struct thr *t, u64 turn)
 	__atomic_store_n(&shim_index->token, n << TID_BITS | t->tid, __ATOMIC_RELEASE);
 }
 
+/* Signals that came as the call x had been done come behind it, and are written before it: it was done by the first turn of theirs. */
+static u64 turn_by(struct thr *t, const struct expect *x)
+{
+	const struct expect *y = shim_expect(&t->re->ex);
+	u32 i;
+	if (likely(y->kind != EXPECT_SIGNAL))
+		return x->token;
+	for (i = 1; (y = shim_expect_at(&t->re->ex, i)) && y != x && y->kind != EXPECT_END && y->kind != EXPECT_BAD; i++)
+		if ((y->kind == EXPECT_TOKEN || y->kind == EXPECT_EVENT) && y->token)
+			return y->token;
+	return x->token;
+}
+
 void shim_token_await(struct thr *t, const struct expect *x)
 {
-	u64 n = x->token >> 3;
-	if (n && (x->token & 3) == PROPHET_TokenGiven && !t->re->alone)
+	u64 turn = turn_by(t, x), n = turn >> 3;
+	if (n && (turn & 3) == PROPHET_TokenGiven && !t->re->alone)
 		shim_turn(t, 0, PROPHET_ReplayToken, n, token_away, &n);
 }
 

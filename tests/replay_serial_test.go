@@ -87,7 +87,7 @@ func TestSerialAddresses(t *testing.T) {
 func TestSerialShared(t *testing.T) {
 	t.Parallel()
 	replayed(t, 5, "overwritten.c")
-	replayed(t, 3, "untimely.c")
+	replayed(t, 12, "untimely.c")
 	replayed(t, 5, "closed.c") // and what a descriptor was is known when it is gone
 }
 
