@@ -41,7 +41,8 @@ const (
 	TagStack   = 28 // V number, V bits (Stack…): who called the call site of the event before
 	TagSample  = 29 // V dt, V number, V ns of CPU time that the thread has used, absolute: a timer of CPU time found the thread there; the stack's first address is where
 	TagPlace   = 30 // V pc, V stack pointer, V V V: where the program was when the signal before came, between two calls; hashes of 12 registers (shim/step.c), all 0: it was about to return there from a call (with PlaceOut in the stack pointer: from the one before). Of one that came during a call: the kernel had done that, all but the pc are 0
-	TagLimit   = 31 // first tag that is not defined yet; keys are from FirstKey on
+	TagOurs    = 31 // V dt, V ticks: as many before this were the recorder's work and not the program's (0: all of dt)
+	TagLimit   = 32 // first tag that is not defined yet; keys are from FirstKey on
 )
 
 // TagLayout is what follows each control tag: T a step in time, A a time, V and Z numbers, S a string, 8 eight bytes.
@@ -51,7 +52,7 @@ var TagLayout = [TagLimit]string{
 	TagBigData: "VV", TagThread: "VVVVV", TagProc: "VVVVVVVS", TagModule: "VVVSS", TagRSS: "V", TagMark: "TVS", TagLeft: "TVV",
 	TagLost: "VV", TagLevel: "AV", TagInput: "S", TagExit: "TVZVVVVV", TagKept: "VVVVS", TagUnseen: "VVS", TagFork: "TVVV",
 	TagClock: "VVV", TagToken: "V", TagWas: "VVVVVVS", TagSigInfo: "VVVV", TagFrames: "VS",
-	TagStack: "VV", TagSample: "TVV", TagPlace: "VVVVV",
+	TagStack: "VV", TagSample: "TVV", TagPlace: "VVVVV", TagOurs: "TV",
 }
 
 // An event is V(key + FirstKey) V(dt<<1 | EvMore) and, with EvMore, the mask byte and the fields it names. So an

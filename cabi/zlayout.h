@@ -136,7 +136,8 @@
 #define PROPHET_TagStack 28
 #define PROPHET_TagSample 29
 #define PROPHET_TagPlace 30
-#define PROPHET_TagLimit 31
+#define PROPHET_TagOurs 31
+#define PROPHET_TagLimit 32
 #define PROPHET_EvMore 1
 #define PROPHET_MaskRet 1
 #define PROPHET_MaskF1 2

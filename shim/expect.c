@@ -328,6 +328,7 @@ static void control(struct expects *x, u64 tag)
 		named(x);
 		return;
 	case PROPHET_TagCPU:
+	case PROPHET_TagOurs:
 		T(), V();
 		return;
 	case PROPHET_TagStack:

@@ -484,6 +484,9 @@ u32 shim_fd_policy(int fd, int out)
 	return i->in & ~FD_ASK;
 }
 
+/* So many bytes take long enough to be hashed or kept for that to be told (TagOurs). */
+#define DATA_LONG 1024
+
 void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len)
 {
 	if (unlikely(shim_replays)) {
@@ -492,6 +495,8 @@ void shim_data_slow(struct ev *e, u32 policy, const void *buf, u64 len)
 		e->data_kind = DATA_INLINE;
 		return;
 	}
+	if (len >= DATA_LONG)
+		e->t->ours = 1;
 	if (policy == PROPHET_InputsHash) {
 		e->hash = shim_hash64(buf, len, 0);
 		e->data_kind = DATA_HASH;
@@ -530,6 +535,8 @@ void shim_data_iov_slow(struct ev *e, u32 policy, const struct iovec *v, u64 n, 
 		e->data_kind = DATA_INLINE | DATA_PIECES;
 		return;
 	}
+	if (len >= DATA_LONG)
+		e->t->ours = 1;
 	if (policy == PROPHET_InputsHash) {
 		struct hash_state h;
 		u64 left = len;

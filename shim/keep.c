@@ -95,6 +95,7 @@ static void say(struct thr *t, const struct stat *st, u32 how, const char *path)
 {
 	u64 n = shim_len(path);
 	u8 b[480], *p = put_v(b, PROPHET_TagKept);
+	t->ours = 1;
 	if (n > 400)
 		n = 400;
 	p = put_v(p, st->st_dev);
@@ -110,6 +111,7 @@ static void say(struct thr *t, const struct stat *st, u32 how, const char *path)
 static void was(struct thr *t, const struct stat *st, const char *link, u64 n)
 {
 	u8 b[480], *p = put_v(b, PROPHET_TagWas);
+	t->ours = 1;
 	p = put_v(p, st->st_dev);
 	p = put_v(p, st->st_ino);
 	p = put_v(p, st->st_mode);

@@ -78,6 +78,20 @@ void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len)
 	}
 }
 
+/* Less than this is not worth its bytes, as a share of what shim_gap is. */
+#define OURS_LEAST 40
+
+void shim_ours(struct thr *t, u64 since)
+{
+	u8 b[9];
+	u64 last = shim_cursor(t), now = shim_ticks();
+	t->ours = 0;
+	if (since < last)
+		since = last; /* a handler came between */
+	if ((i64)(now - since) > (i64)(shim_gap / OURS_LEAST) && !shim_replays && !shim_ctl.serial)
+		shim_record_at(t, PROPHET_TagOurs, b, (u32)(put_v(b, since == last ? 0 : now - since) - b));
+}
+
 static u64 thread_cpu(void)
 {
 	struct {
@@ -349,6 +363,8 @@ static NOINLINE void commit(struct ev *e)
 			shim_stack(e, pos + (u64)(p - (t->ring + (u32)pos)));
 		if (unlikely(!known))
 			shim_module_of(t, (u64)e->pc);
+		if (unlikely(t->ours))
+			shim_ours(t, end);
 		if (unlikely(end - begin > shim_gap)) {
 			/* Of a call that a sample was taken shortly before, one after it tells what waiting there costs. */
 			if ((i64)(begin - t->lastcpu) < (i64)(shim_gap / 10))
@@ -559,6 +575,7 @@ static int grown(struct thr *t)
 
 void shim_make_room(struct thr *t)
 {
+	t->ours = 1;
 	if (t->side_len && !t->side_depth)
 		side_append(t);
 	else if (t->side_depth || !grown(t))

@@ -43,7 +43,8 @@ struct thr {
 	struct re *re; /* what is expected of this thread (replay.h); NULL: it is recorded */
 	u32 side_depth; /* slot and ring are the side's since this handler; 0: they are the own ones */
 	u32 side_len; /* bytes there that belong behind what is in the own ring */
-	u32 writing, mute; /* a writer is at work outside of our text; a handler of this depth cannot be recorded */
+	u32 writing; /* a writer is at work outside of our text */
+	u16 mute, ours; /* a handler of this depth cannot be recorded; we did what takes long, and is not yet told of (TagOurs) */
 	u64 lastcpu; /* ticks of the last CPU sample */
 	u64 pc_gen, pc;
 	u64 path_gen; /* genx when path was stored */
@@ -162,6 +163,8 @@ HIDDEN void shim_flush_dead(struct slot *s); /* of a process that is no more */
 HIDDEN void shim_record(struct thr *t, const u8 *rec, u32 len);
 HIDDEN void shim_record_text(struct thr *t, const u8 *rec, u32 len, const char *text, u32 textlen);
 HIDDEN void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len); /* tag, dt to now, rest */
+HIDDEN void shim_ours(struct thr *t, u64 since); /* thr.ours is told of: what has passed since then */
+
 HIDDEN u64 shim_data_chunk(struct thr *t, const void *data, u64 len);
 HIDDEN u64 shim_data_chunkv(struct thr *t, const struct iovec *v, u64 n, u64 len); /* the first len bytes of scattered data */
 /* Input data up to here goes through the ring. A chunk of its own costs a write and the kernel's work for a page or two; but
@@ -261,6 +264,15 @@ static inline u64 shim_cursor(struct thr *t)
 	if (unlikely(t->cursor > t->last))
 		t->last = t->cursor;
 	return t->last;
+}
+
+/* What was done between the begin of a call and the call itself was ours, if it took long. */
+static inline void shim_began(struct ev *e)
+{
+	if (unlikely(e->t->ours)) {
+		shim_ours(e->t, e->begin);
+		e->begin = shim_cursor(e->t);
+	}
 }
 
 /* Before a call that may wait: what its event needs afterwards comes into the cache while the kernel is at work. A server

@@ -72,6 +72,8 @@ static inline void shim_post_opened(struct ev *e, int fd, int flags)
 	shim_fd_new(e->t, fd, "");
 	if (shim_opens_to_write(flags))
 		shim_keep_opened(e->t, fd, flags);
+	if (unlikely(e->t->ours))
+		shim_ours(e->t, e->end);
 }
 
 static inline void shim_pre_opens(struct ev *e, int dirfd, const char *path, int flags)
@@ -82,28 +84,33 @@ static inline void shim_pre_opens(struct ev *e, int dirfd, const char *path, int
 		shim_keep_before(e->t, dirfd, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0, 0);
 	else
 		shim_keep_empty(e->t, dirfd, path, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0);
+	shim_began(e);
 }
 
 /* pre keepname DIRFD PATH: the name goes, or becomes another file's. pre keeppath PATH, pre keepfd FD: it is cut. */
 static inline void shim_pre_keepname(struct ev *e, int dirfd, const char *path)
 {
 	shim_keep_before(e->t, dirfd, path, AT_SYMLINK_NOFOLLOW, 1);
+	shim_began(e);
 }
 
 static inline void shim_pre_keeppath(struct ev *e, const char *path)
 {
 	shim_keep_before(e->t, AT_FDCWD, path, 0, 0);
+	shim_began(e);
 }
 
 static inline void shim_pre_keepfd(struct ev *e, int fd)
 {
 	shim_keep_fd(e->t, fd);
+	shim_began(e);
 }
 
 /* pre keepattr FD PATH ATFLAGS: mode, owner or times change. */
 static inline void shim_pre_keepattr(struct ev *e, int fd, const char *path, int at_flags)
 {
 	shim_keep_attributes(e->t, fd, path, at_flags & AT_SYMLINK_NOFOLLOW);
+	shim_began(e);
 }
 
 /* The call got a lock of the file: its place in the order of them. e->obj, the descriptor, moves to f3. */

@@ -50,6 +50,8 @@ type emitter struct {
 	sampledAt             uint64
 	sampledCPU            uint64
 	end                   uint64 // ticks of the last event's end
+	ours                  uint64 // ticks since then that were the recorder's
+	oursCPU               uint64 // ns of the thread's CPU time that were
 	last                  uint64 // where it was
 	began                 bool
 	carry                 int64 // ns of demand too short to be issued yet, or issued too much
@@ -172,7 +174,10 @@ func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
 	case trace.TagEvent:
 		return e.event(stream, r)
 	case cabi.TagCPU:
-		e.sampled, e.sampledAt, e.sampledCPU = true, r.Begin, r.Nums[0]
+		e.sampled, e.sampledAt, e.sampledCPU = true, r.Begin, r.Nums[0]-min(r.Nums[0], e.oursCPU)
+	case cabi.TagOurs:
+		e.ours += r.Nums[0]
+		e.oursCPU += uint64(e.t.Clock.NS(r.Nums[0]))
 	case cabi.TagSignal:
 		// What a signal interrupts says how long it took only from then on.
 		e.during = uint16(r.Nums[1])
@@ -190,6 +195,17 @@ func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
 	return nil
 }
 
+// since is the thread's own time from its last event up to now, in ns.
+func (e *emitter) since(now uint64) int64 {
+	if now <= e.end {
+		return 0
+	}
+	t := now - e.end
+	t -= min(t, e.ours)
+	e.ours = 0
+	return e.t.Clock.NS(t)
+}
+
 // gap takes the time up to now as demand, without an event.
 func (e *emitter) gap(now uint64, usual int64) {
 	if !e.began {
@@ -199,7 +215,7 @@ func (e *emitter) gap(now uint64, usual int64) {
 	if now <= e.end {
 		return
 	}
-	g := e.t.Clock.NS(now - e.end)
+	g := e.since(now)
 	e.end = now
 	e.put(&pending{ProgOp: cabi.ProgOp{Code: cabi.OpCPU}, gap: g, usual: usual, begin: now, end: now})
 }
@@ -417,10 +433,7 @@ func (e *emitter) event(stream *trace.Thread, r *trace.Record) error {
 	if !e.began {
 		e.begin(r.Begin)
 	}
-	gap := int64(0)
-	if r.Begin > e.end {
-		gap = e.t.Clock.NS(r.Begin - e.end)
-	}
+	gap := e.since(r.Begin)
 	dur := int64(0)
 	if r.End > r.Begin {
 		dur = e.t.Clock.NS(r.End - r.Begin)

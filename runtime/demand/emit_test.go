@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"prophet/cabi"
+	"prophet/runtime/trace"
 )
 
 // What a thread did not run is missing from its longest gaps; the others keep their length.
@@ -160,5 +161,31 @@ func TestTries(t *testing.T) {
 	}
 	if want := []int64{1, 2, 1}; !slices.Equal(got, want) {
 		t.Errorf("with a lock of a part of a file: %v, want %v", got, want)
+	}
+}
+
+// What the recorder did between two events, and its CPU time, are not the program's demand.
+func TestOurs(t *testing.T) {
+	c := &compiler{info: &Info{}, opt: Options{Scale: 1}, t: &trace.Trace{Clock: trace.NewClock(0, 1e9)}}
+	g := &group{}
+	e := emitter{compiler: c, th: &thread{group: g}, out: &opWriter{b: newBehind(io.Discard)}, cpuSeen: true}
+	defer e.out.b.end()
+	e.begin(0)
+	for _, r := range []trace.Record{
+		{Tag: cabi.TagOurs, Begin: 30e6, Nums: [8]uint64{20e6}},
+		{Tag: cabi.TagCPU, Begin: 50e6, Nums: [8]uint64{50e6}},
+		{Tag: cabi.TagOurs, Begin: 60e6, Nums: [8]uint64{10e6}},
+		{Tag: cabi.TagCPU, Begin: 100e6, Nums: [8]uint64{80e6}}, // and for 20 ms it did not run
+	} {
+		if err := e.record(&trace.Thread{}, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.gap(e.sampledAt, math.MaxInt64/4)
+	if err := e.sample(e.sampledCPU); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.info.CPU; got != 50*time.Millisecond {
+		t.Errorf("%v of CPU time, not 50ms", got)
 	}
 }

@@ -137,7 +137,8 @@ type threadAt struct {
 
 	cpu     uint64 // of its last sample, if seen; and since then
 	cpuSeen bool
-	end     uint64 // ticks of the last event's end
+	ours    uint64 // ticks that were the recorder's, all in all
+	end     uint64 // ticks of the last event's end, without those
 	done    uint64 // the same, whatever samples came after it
 	pc      uint64 // where it was
 	gaps    uint64 // ticks between events
@@ -170,6 +171,8 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 		}
 	case cabi.TagCPU:
 		s.sampled(at, r)
+	case cabi.TagOurs:
+		at.ours += r.Nums[0]
 	case cabi.TagInput:
 		if at.stat {
 			s.stat(at, r)
@@ -199,14 +202,15 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 
 // ran counts the time between the samples of a thread's CPU time.
 func (s *surveyor) ran(at *threadAt, r *trace.Record) {
-	if r.Begin > at.end {
-		at.gaps += r.Begin - at.end
+	begin, end := r.Begin-at.ours, r.End-at.ours
+	if begin > at.end {
+		at.gaps += begin - at.end
 	}
-	if at.pc != 0 && r.Begin > at.done {
-		s.gapAt[gapPlace(at.pc, r.PC)].add(s.t.Clock.NS(r.Begin - at.done))
+	if at.pc != 0 && begin > at.done {
+		s.gapAt[gapPlace(at.pc, r.PC)].add(s.t.Clock.NS(begin - at.done))
 	}
-	at.pc, at.done = r.PC, max(at.done, r.End)
-	at.end = max(at.end, r.End)
+	at.pc, at.done = r.PC, max(at.done, end)
+	at.end = max(at.end, end)
 	at.events++
 	if r.Timed && (r.Note&cabi.NoteWaited != 0 || waitsIn(r)) {
 		at.waited = r.Call
@@ -221,10 +225,11 @@ func waitsIn(r *trace.Record) bool {
 // sampled learns what CPU time waiting in a call takes, where that lay between two samples with next to nothing else: the recorder
 // sees to it that there are such.
 func (s *surveyor) sampled(at *threadAt, r *trace.Record) {
-	if r.Begin > at.end {
-		at.gaps += r.Begin - at.end
+	begin := r.Begin - at.ours
+	if begin > at.end {
+		at.gaps += begin - at.end
 	}
-	at.end = max(at.end, r.Begin)
+	at.end = max(at.end, begin)
 	used := int64(r.Nums[0]) - int64(at.cpu)
 	if at.cpuSeen && at.events <= eventsShort && at.waited != 0 && int(at.waited) < len(s.waiting) && used > 0 {
 		if gaps := s.t.Clock.NS(at.gaps); gaps < gapsShort && used > gaps {

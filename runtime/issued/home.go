@@ -146,7 +146,7 @@ func (h *home) look(s *homeStream) error {
 // kept tells whether a record is carried over: not those that only serve to read the stream, or tell of the clock or of serial turns.
 func kept(r *trace.Record) bool {
 	switch r.Tag {
-	case cabi.TagKey, cabi.TagTime, cabi.TagFrames, cabi.TagToken, cabi.TagSample, cabi.TagLevel:
+	case cabi.TagKey, cabi.TagTime, cabi.TagFrames, cabi.TagToken, cabi.TagSample, cabi.TagLevel, cabi.TagOurs:
 		return false
 	}
 	return true

@@ -156,7 +156,7 @@ func (s *scrubber) edit(r *trace.Record) bool {
 	case cabi.TagObject:
 		return s.object(r)
 	case cabi.TagTime, cabi.TagCPU, cabi.TagSignal, cabi.TagSigRet, cabi.TagThread, cabi.TagRSS, cabi.TagLeft, cabi.TagLost,
-		cabi.TagLevel, cabi.TagExit, cabi.TagFork, cabi.TagClock, cabi.TagToken, cabi.TagStack, cabi.TagSample:
+		cabi.TagLevel, cabi.TagExit, cabi.TagFork, cabi.TagClock, cabi.TagToken, cabi.TagStack, cabi.TagSample, cabi.TagOurs:
 		// numbers that stay
 	case cabi.TagData, cabi.TagHash, cabi.TagBigData:
 		return s.data(r)

@@ -401,6 +401,12 @@ func (d *Decoder) control(r *Record, tag uint64) bool {
 	case cabi.TagCPU:
 		d.step(r, c.v())
 		n[0] = c.v()
+	case cabi.TagOurs:
+		was := d.now
+		d.step(r, c.v())
+		if n[0] = c.v(); n[0] == 0 || n[0] > d.now-was {
+			n[0] = d.now - was
+		}
 	case cabi.TagTime:
 		d.now = c.v()
 		r.Begin, r.End = d.now, d.now

@@ -117,6 +117,9 @@ func (p *Printer) describe(out []item, r *Record) (string, []item) {
 		return "cpu", out
 	case cabi.TagTime:
 		return "time", out
+	case cabi.TagOurs:
+		num("ticks", n[0])
+		return "ours", out
 	case cabi.TagSignal:
 		word("signal", SignalName(n[0]))
 		word("during", CallName(n[1]))
