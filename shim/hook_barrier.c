@@ -1,6 +1,7 @@
 /* Barriers. An arrival takes its place before it waits; with the count that gives the generation: the arrivals of
  * generation g have the places g*count+1 to (g+1)*count. The result says who was the serial thread. Once a thread
- * has come through another may destroy the barrier, so nothing of it is touched after.
+ * has come through another may destroy the barrier, so nothing of it is touched after. A signal that comes before a place
+ * is taken came before the call: inside of it are those that came to who had arrived.
  */
 #include "steps_sync.h"
 
@@ -12,6 +13,7 @@ EXPORT int pthread_barrier_wait(pthread_barrier_t *b)
 	int r;
 	if (!shim_begin(&e, CALL_pthread_barrier_wait, CLASS_sync, CALLER()))
 		return REAL(pthread_barrier_wait)(b);
+	e.t->slot->call = 0;
 	count = ((const u32 *)b)[2]; /* struct pthread_barrier: in, current_round, count */
 	o = shim_object(e.t, PROPHET_ObjBarrier, b);
 	e.obj = o->id;
@@ -20,6 +22,9 @@ EXPORT int pthread_barrier_wait(pthread_barrier_t *b)
 	e.f2 = count ? (e.seq - 1) / count : 0;
 	if (count > 1)
 		e.note |= PROPHET_NoteWaited;
+	e.t->slot->call = CALL_pthread_barrier_wait;
+	if (unlikely(shim_replays))
+		shim_re_arrived(&e, o, count);
 	r = REAL(pthread_barrier_wait)(b);
 	shim_end(&e, WRAP_BLOCK);
 	e.ret = r;

@@ -40,6 +40,13 @@ struct step {
 	stack_t stack, old; /* ours, and the program's meanwhile */
 };
 
+/* At a barrier of so many. o: NULL when this has been looked at. */
+struct arrival {
+	struct object_entry *o;
+	u64 id, seq;
+	u32 count, pad;
+};
+
 struct re {
 	struct replaythread *th;
 	struct expect *x; /* of the call under way; NULL: none, or one that the trace does not have */
@@ -59,6 +66,7 @@ struct re {
 	u32 was, pad2; /* was: the state before a wait */
 	u64 waited, strange; /* ns: longer than in the recording; for threads that have not begun (stand_sleep.c) */
 	u8 path[256];
+	struct arrival arrival;
 	struct step step;
 	struct expect far[RE_FAR]; /* of calls under way, by how many handlers they run in: their events, where those are far ahead */
 	u32 looked[RE_LOOKED]; /* by descriptor: how much had been taken from a channel when it was last seen ready (channel.c) */

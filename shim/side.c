@@ -106,6 +106,6 @@ int shim_side_over(const struct expect *x, u32 call)
 int shim_side_frees(struct thr *t, u32 call)
 {
 	u32 over = (u32)shim_side_over(shim_expect(&t->re->ex), call);
-	const struct expect *x = over || shim_side_lets_first(call) ? shim_side_outer(t, call) : 0;
+	const struct expect *x = over || shim_side_lets_first(call) || call == CALL_pthread_barrier_wait ? shim_side_outer(t, call) : 0;
 	return x && x->kind == EXPECT_EVENT && (over || (x->ret != ECANCELED && !(numbers(&t->re->ex, 0, x) & TOOK_BEFORE)));
 }

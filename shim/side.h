@@ -6,7 +6,8 @@
  *	but a quick call does not say that it is under way, so one of those that let others go on may be meant (shim_side_inside).
  *	Inside, most come as the call begins: what it does for nobody else is the same then. Behind what it did come those inside of a call
  *	by which others may have gone on before them (shim_side_lets_first), those that came as the kernel had done it, as the record says (its
- *	place), and those that only its mask let through (RE_MASKED), which its stand-in has delivered.
+ *	place), those that only its mask let through (RE_MASKED), and those that came to who had arrived at a barrier. Of the last two the
+ *	stand-in has them delivered.
  *	Numbers decide where there are some: a handler that took a place of the call's object before the call's own place ran before it.
  *	A call that was left by a signal, or for good, did nothing for others: its signals come as it begins.
  * Which it is is told from what lies ahead in the thread's stream alone. It asks nobody and waits for nobody.

@@ -383,12 +383,68 @@ static int spin(struct expect *x, pthread_spinlock_t *l)
 SPIN(pthread_spin_lock)
 SPIN(pthread_spin_trylock)
 
-/* Which of them is the serial one is the C library's choice. */
+/* Barriers: who has its place has arrived, and all go on when the last one has. The real one is not asked, as a handler that interrupts
+ * who has arrived keeps nobody there. Where the harness is taken off before the last one has come, all of its generation go to the
+ * real one. object_entry.seen has how many generations have gone on; who has gone on need not find the barrier any more. */
+#define REALLY (1ull << 63)
+
+/* x->seq: the place of the last one. */
+static u64 through_away(const void *object, const struct expect *x)
+{
+	const struct object_entry *o = object;
+	u64 seen = __atomic_load_n(&o->seen, __ATOMIC_ACQUIRE) & ~REALLY, seq = __atomic_load_n(&o->seq, __ATOMIC_ACQUIRE);
+	if (seen > x->f2 || __atomic_load_n(&o->id, __ATOMIC_ACQUIRE) != x->obj)
+		return 0;
+	return seq < x->seq ? x->seq - seq : 1;
+}
+
+/* 0: the real one is to be asked. */
+static int through(struct thr *t, const struct expect *x, struct object_entry *o, int is_last)
+{
+	u64 seen, want;
+	int lets = is_last && !shim_re_detached(); /* else it may not have waited for its turn */
+	if (!is_last)
+		shim_turn(t, x, x->obj, x->seq + 1, through_away, o);
+	if (!is_last && !through_away(o, x))
+		return 1;
+	seen = __atomic_load_n(&o->seen, __ATOMIC_ACQUIRE);
+	do {
+		if (seen & REALLY || seen > x->f2)
+			return (seen & ~REALLY) > x->f2;
+		want = lets ? x->f2 + 1 : seen | REALLY;
+	} while (!__atomic_compare_exchange_n(&o->seen, &seen, want, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	if (lets)
+		shim_turn_next(x->obj, x->seq);
+	return lets;
+}
+
+void shim_re_arrived(const struct ev *e, struct object_entry *o, u32 count)
+{
+	if (e->t->re)
+		e->t->re->arrival = (struct arrival){o, e->obj, e->seq, count, 0};
+}
+
+/* Whose event was not written before its process ended lets the others go on, too. */
 static int re_pthread_barrier_wait(pthread_barrier_t *b)
 {
-	struct expect *x = shim_re_of(CALL_pthread_barrier_wait);
-	int r = TRUE(pthread_barrier_wait)(b);
-	return x && (r == 0 || r == PTHREAD_BARRIER_SERIAL_THREAD) ? (int)x->ret : r;
+	struct thr *t = shim_self.thr;
+	const struct expect *x = shim_re_under_way(CALL_pthread_barrier_wait);
+	struct expect all; /* of its generation */
+	struct arrival a;
+	int is_last, r;
+	if (!x || x->kind == EXPECT_LEFT || !(a = t->re->arrival).o || !a.count)
+		return TRUE(pthread_barrier_wait)(b);
+	t->re->arrival.o = 0;
+	all.obj = a.id;
+	all.f2 = (a.seq - 1) / a.count;
+	all.seq = (all.f2 + 1) * a.count;
+	is_last = all.seq == a.seq;
+	r = x->kind == EXPECT_EVENT ? (int)x->ret : 0;
+	if (x->kind == EXPECT_EVENT && (x->obj != all.obj || x->seq != a.seq || (r != 0 && r != PTHREAD_BARRIER_SERIAL_THREAD)))
+		return TRUE(pthread_barrier_wait)(b);
+	if (shim_expect(&t->re->ex)->kind == EXPECT_SIGNAL)
+		shim_re_signals(t, CALL_pthread_barrier_wait);
+	return t->re && through(t, &all, a.o, is_last) ? r : TRUE(pthread_barrier_wait)(b);
 }
 STANDIN(pthread_barrier_wait, re_pthread_barrier_wait)
 

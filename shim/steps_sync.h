@@ -21,6 +21,7 @@ static inline struct thr *sync_quick(void)
 	return likely(t && (t->gate & shim_ctl.fast & 1u << CLASS_sync)) ? t : 0;
 }
 
+HIDDEN void shim_re_arrived(const struct ev *e, struct object_entry *o, u32 count); /* at a barrier, which may be gone by now */
 HIDDEN void shim_sync_late(struct thr *t, u32 call, void *pc, u64 obj, i64 ret, u64 f1, u64 f2, u64 seq, u64 begin, u64 end);
 
 /* Writes an event whose result is 0 and which has one stamp: two or three bytes when as predicted. See shim_quick. */
