@@ -292,10 +292,10 @@ int burn_calibrate(struct burn *b, uint64_t bytes)
 	b->call_ns = call > 0 ? call : 0;
 	if (b->lines)
 		calibrate_walk(b, &t, clock);
-	double longer = interrupts(b->iter_ns, &t);
-	b->iter_ns *= longer;
-	b->line_ns *= longer;
-	b->block_ns *= longer;
+	b->longer = interrupts(b->iter_ns, &t);
+	b->iter_ns *= b->longer;
+	b->line_ns *= b->longer;
+	b->block_ns *= b->longer;
 	burn_thread_end(&t, b);
 	return 0;
 }
@@ -315,13 +315,9 @@ void burn_assume(struct burn *b, const struct burn_as *as)
 
 /* ---- check ---- */
 
-static double median3(double a, double b, double c)
-{
-	return fmax(fmin(a, b), fmin(fmax(a, b), c));
-}
-
 /*
- * One segment, relative to what it should take. One that was switched out says nothing of an idle core by the time that it
+ * One segment, relative to what it should take where nothing interrupts it: what interrupts take is in the price, and hardly a
+ * short segment meets one. One that was switched out says nothing of an idle core by the time that it
  * took: its CPU time does, which is the same there.
  */
 static double segment(const struct burn *b, struct burn_thread *t, uint64_t ns, double clock, double cpu_clock)
@@ -334,7 +330,7 @@ static double segment(const struct burn *b, struct burn_thread *t, uint64_t ns, 
 	burn(b, t, ns);
 	double took = now_ns() - begin - clock, used = read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu - cpu_clock;
 	getrusage(RUSAGE_THREAD, &after);
-	return (before.ru_nivcsw == after.ru_nivcsw ? took : used) / (double)ns - 1;
+	return (before.ru_nivcsw == after.ru_nivcsw ? took : used) * b->longer / (double)ns - 1;
 }
 
 int burn_check(const struct burn *b, uint64_t from_ns, uint64_t to_ns, int n, double *segments_ns, double *errors)
@@ -365,7 +361,7 @@ int burn_check(const struct burn *b, uint64_t from_ns, uint64_t to_ns, int n, do
 			tried[pass * n + order[i]] = segment(b, &t, (uint64_t)segments_ns[order[i]], clock, cpu_clock);
 	}
 	for (int i = 0; i < n; i++)
-		errors[i] = median3(tried[i], tried[n + i], tried[2 * n + i]);
+		errors[i] = fmin(fmin(tried[i], tried[n + i]), tried[2 * n + i]);
 	free(tried);
 	free(order);
 	burn_thread_end(&t, b);

@@ -19,6 +19,7 @@ struct burn {
 	double line_ns; /* a line of memory walked, all lines having been walked before */
 	double block_ns; /* a line and the iterations that belong to it; 0: no memory is walked */
 	uint64_t lines; /* of 64 bytes that each thread walks in turn by chance */
+	double longer; /* 1.01: a hundredth of each of these is not the work's own but the interrupts that an idle core has, too */
 	double spread; /* of iter_ns: half of the runs lay within this share of it */
 };
 
@@ -64,8 +65,9 @@ void burn_thread_end(struct burn_thread *t, const struct burn *b);
 void burn(const struct burn *b, struct burn_thread *t, uint64_t ns);
 
 /*
- * How well the loop is calibrated: n segments from from_ns to to_ns, evenly in the logarithm and in an order by chance, each
- * the median of three, by CPU time where one was switched out. errors[i] is the relative error (0.01: took 1 % longer) of the segment
+ * How well the loop is calibrated: n segments from from_ns to to_ns, evenly in the logarithm and in an order by chance, each the
+ * least of three, by CPU time where one was switched out: what interrupts a segment is no fault of the loop's, and what the price
+ * counts for interrupts (longer) is left out. errors[i] is the relative error (0.01: took 1 % longer) of the segment
  * segments_ns[i]. 0, or an errno.
  */
 int burn_check(const struct burn *b, uint64_t from_ns, uint64_t to_ns, int n, double *segments_ns, double *errors);
