@@ -41,7 +41,7 @@ const (
 	TagStack   = 28 // V number, V bits (Stack…): who called the call site of the event before
 	TagSample  = 29 // V dt, V number, V ns of CPU time that the thread has used, absolute: a timer of CPU time found the thread there; the stack's first address is where
 	TagPlace   = 30 // V pc, V stack pointer, V V V: where the program was when the signal before came, between two calls; hashes of 12 registers (shim/step.c), all 0: it was about to return there from a call (with PlaceOut in the stack pointer: from the one before). Of one that came during a call: the kernel had done that, all but the pc are 0
-	TagOurs    = 31 // V dt, V ticks: as many before this were the recorder's work and not the program's (0: all of dt)
+	TagOurs    = 31 // V dt, V ticks: as many before this were the recorder's work and not the program's (0: all of dt); the first of a process tells of its start, before its stream, too
 	TagLimit   = 32 // first tag that is not defined yet; keys are from FirstKey on
 )
 

@@ -137,6 +137,7 @@ static void at_end(int status, void *unused)
 static void start(int argc, char **argv, char **envp)
 {
 	int (*on_exit)(void (*)(int, void *), void *);
+	u64 since = shim_ticks();
 	shim_scope_fix();
 	our_path();
 	if (!preloaded() || getauxval(AT_SECURE) || (needed() && !names_us(shim_getenv(envp, "LD_PRELOAD")))) {
@@ -151,6 +152,8 @@ static void start(int argc, char **argv, char **envp)
 	on_exit = (__typeof__(on_exit))shim_find("on_exit", 0);
 	if (on_exit)
 		on_exit(at_end, 0);
+	if (shim_self.thr)
+		shim_ours_record(shim_self.thr, shim_ticks() - since);
 }
 
 /* Constructors of libraries run before ours, and what they ask may be kept for long: an allocator's clock, the seed of a

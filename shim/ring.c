@@ -81,15 +81,21 @@ void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len)
 /* Less than this is not worth its bytes, as a share of what shim_gap is. */
 #define OURS_LEAST 40
 
-void shim_ours(struct thr *t, u64 since)
+void shim_ours_record(struct thr *t, u64 ticks)
 {
 	u8 b[9];
+	if (!shim_replays && !shim_ctl.serial && t->gate)
+		shim_record_at(t, PROPHET_TagOurs, b, (u32)(put_v(b, ticks) - b));
+}
+
+void shim_ours(struct thr *t, u64 since)
+{
 	u64 last = shim_cursor(t), now = shim_ticks();
 	t->ours = 0;
 	if (since < last)
 		since = last; /* a handler came between */
-	if ((i64)(now - since) > (i64)(shim_gap / OURS_LEAST) && !shim_replays && !shim_ctl.serial)
-		shim_record_at(t, PROPHET_TagOurs, b, (u32)(put_v(b, since == last ? 0 : now - since) - b));
+	if ((i64)(now - since) > (i64)(shim_gap / OURS_LEAST))
+		shim_ours_record(t, since == last ? 0 : now - since);
 }
 
 static u64 thread_cpu(void)

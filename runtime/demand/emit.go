@@ -176,7 +176,9 @@ func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
 	case cabi.TagCPU:
 		e.sampled, e.sampledAt, e.sampledCPU = true, r.Begin, r.Nums[0]-min(r.Nums[0], e.oursCPU)
 	case cabi.TagOurs:
-		e.ours += r.Nums[0]
+		if r.Begin > e.end { // a process's start is ours from before its stream on
+			e.ours += min(r.Nums[0], r.Begin-e.end)
+		}
 		e.oursCPU += uint64(e.t.Clock.NS(r.Nums[0]))
 	case cabi.TagSignal:
 		// What a signal interrupts says how long it took only from then on.

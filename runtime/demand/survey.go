@@ -202,7 +202,7 @@ func (s *surveyor) record(th *thread, r *trace.Record) {
 
 // ran counts the time between the samples of a thread's CPU time.
 func (s *surveyor) ran(at *threadAt, r *trace.Record) {
-	begin, end := r.Begin-at.ours, r.End-at.ours
+	begin, end := r.Begin-min(r.Begin, at.ours), r.End-min(r.End, at.ours)
 	if begin > at.end {
 		at.gaps += begin - at.end
 	}
@@ -225,7 +225,7 @@ func waitsIn(r *trace.Record) bool {
 // sampled learns what CPU time waiting in a call takes, where that lay between two samples with next to nothing else: the recorder
 // sees to it that there are such.
 func (s *surveyor) sampled(at *threadAt, r *trace.Record) {
-	begin := r.Begin - at.ours
+	begin := r.Begin - min(r.Begin, at.ours)
 	if begin > at.end {
 		at.gaps += begin - at.end
 	}

@@ -404,7 +404,7 @@ func (d *Decoder) control(r *Record, tag uint64) bool {
 	case cabi.TagOurs:
 		was := d.now
 		d.step(r, c.v())
-		if n[0] = c.v(); n[0] == 0 || n[0] > d.now-was {
+		if n[0] = c.v(); n[0] == 0 {
 			n[0] = d.now - was
 		}
 	case cabi.TagTime:
