@@ -7,8 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"prophet/runtime/inside"
 	"prophet/runtime/recovery"
@@ -91,13 +94,27 @@ func enterTrace(path string, argv []string, writes string) (*inside.Spec, error)
 	return s, nil
 }
 
-// live runs a world to its end, and ends this process as its program ended.
+// live runs a world to its end, and ends this process as its program ended. Signals that come as the world is made end it, and none
+// ends this process before all of it is removed.
 func live(s *inside.Spec) error {
+	came := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTERM} {
+		if !signal.Ignored(sig) { // it is to stay that in the program
+			signal.Notify(came, sig)
+		}
+	}
 	w, err := inside.Start(context.Background(), *s)
 	if err != nil {
 		return ours(err)
 	}
 	w.Forward(run.FromTerminal)
+	select {
+	case sig := <-came:
+		w.Close()
+		n := sig.(syscall.Signal)
+		run.Die(&run.Result{Status: 128 + int(n), Signal: n})
+	default:
+	}
 	for _, n := range w.Notes {
 		fmt.Fprintln(os.Stderr, "replayd:", trace.Clean(n))
 	}

@@ -613,3 +613,20 @@ func TestReexecOthers(t *testing.T) {
 }
 
 const systemLog = "/dev/log"
+
+// A signal that comes while a world is being made, or removed, leaves nothing of it.
+func TestInsideEnded(t *testing.T) {
+	trace := Cmd{Argv: []string{"true"}}.Recorded(t).Trace
+	dir := t.TempDir()
+	for i := range 60 {
+		cmd := exec.Command(built(t, "replayd"), "inside", trace, "--", "sleep", "0.02")
+		cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 500 * time.Microsecond)
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+		nothingIn(t, dir)
+	}
+}

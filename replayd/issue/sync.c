@@ -390,7 +390,7 @@ static void blame(void)
 			continue;
 		u32 tid = holder(&run.ops[atomic_load(&s->at)]);
 		for (u32 k = 0; tid && k < run.head->threads; k++)
-			if (atomic_load(&run.state[k].tid) == tid)
+			if (k != i && atomic_load(&run.state[k].tid) == tid) /* who has just got it does not wait */
 				atomic_store(&s->on, k + 1);
 	}
 }

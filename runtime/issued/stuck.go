@@ -94,17 +94,14 @@ func (s *Stuck) Unwrap() error {
 // take when it took longer.
 func FindStuck(program string, threads []cabi.ProgResultThread, late time.Duration) (*Stuck, error) {
 	s := &Stuck{Late: late}
-	waiting := cycleOf(threads)
-	list := &s.Cycle
-	if len(waiting) == 0 && late > 0 {
-		list = &s.Waits
-		for n, t := range threads {
-			if t.On > 0 && t.On <= uint64(len(threads)) && len(waiting) < waitsMost {
-				waiting = append(waiting, n)
-			}
+	cycle := cycleOf(threads)
+	var waiting []int
+	for n, t := range threads {
+		if late > 0 && t.On > 0 && t.On <= uint64(len(threads)) && len(waiting) < waitsMost {
+			waiting = append(waiting, n)
 		}
 	}
-	if len(waiting) == 0 {
+	if len(cycle)+len(waiting) == 0 {
 		return s, nil
 	}
 	f, err := os.Open(program)
@@ -124,11 +121,10 @@ func FindStuck(program string, threads []cabi.ProgResultThread, late time.Durati
 		err := at(h.ThreadsAt, uint64(n), binary.Size(t), &t)
 		return t.UID, err
 	}
-	for _, n := range waiting {
-		w := Waiting{}
+	named := func(n int) (w Waiting, err error) {
 		var op cabi.ProgOp
 		if err := at(h.OpsAt, threads[n].At, binary.Size(op), &op); err != nil {
-			return nil, err
+			return w, err
 		}
 		if w.Join = op.Code == cabi.OpJoin; !w.Join {
 			w.Object = op.Obj
@@ -136,12 +132,40 @@ func FindStuck(program string, threads []cabi.ProgResultThread, late time.Durati
 		if w.Thread, err = uid(n); err == nil {
 			w.On, err = uid(int(threads[n].On - 1))
 		}
-		if err != nil {
-			return nil, err
+		return w, err
+	}
+	for _, x := range []struct {
+		threads []int
+		list    *[]Waiting
+	}{{cycle, &s.Cycle}, {waiting, &s.Waits}} {
+		for _, n := range x.threads {
+			w, err := named(n)
+			if err != nil {
+				return nil, err
+			}
+			*x.list = append(*x.list, w)
 		}
-		*list = append(*list, w)
+	}
+	if late > 0 && !lasts(s.Cycle) {
+		s.Cycle = nil
+	}
+	if len(s.Cycle) > 0 {
+		s.Waits = nil
 	}
 	return s, nil
+}
+
+// lasts tells whether threads that were seen to wait for one another, while they could still move, do so for good: a lock has one holder,
+// so each of them waits for another thing. Where two wait for one it went from the one to the other as they were looked at.
+func lasts(cycle []Waiting) bool {
+	for i, w := range cycle {
+		for _, o := range cycle[:i] {
+			if o.Join == w.Join && (!w.Join && o.Object == w.Object || w.Join && o.On == w.On) {
+				return false
+			}
+		}
+	}
+	return len(cycle) > 1
 }
 
 // cycleOf is a cycle of threads each of which waits for the next, by their numbers.

@@ -22,3 +22,21 @@ func TestCycleOf(t *testing.T) {
 		}
 	}
 }
+
+// One lock that two wait for has gone from the one to the other while they were looked at, and who has what it waits for has just got it.
+func TestLasts(t *testing.T) {
+	for _, x := range []struct {
+		cycle []Waiting
+		want  bool
+	}{
+		{[]Waiting{{Thread: 2, On: 3, Object: 1}, {Thread: 3, On: 2, Object: 4}}, true},
+		{[]Waiting{{Thread: 2, On: 3, Object: 1}, {Thread: 3, On: 2, Object: 1}}, false},
+		{[]Waiting{{Thread: 2, On: 3, Object: 1}, {Thread: 3, On: 2, Join: true}}, true},
+		{[]Waiting{{Thread: 3, On: 3}}, false},
+		{nil, false},
+	} {
+		if got := lasts(x.cycle); got != x.want {
+			t.Errorf("%v: %v", x.cycle, got)
+		}
+	}
+}
