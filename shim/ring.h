@@ -164,8 +164,7 @@ HIDDEN void shim_record(struct thr *t, const u8 *rec, u32 len);
 HIDDEN void shim_record_text(struct thr *t, const u8 *rec, u32 len, const char *text, u32 textlen);
 HIDDEN void shim_record_at(struct thr *t, u32 tag, const u8 *rest, u32 len); /* tag, dt to now, rest */
 HIDDEN void shim_ours(struct thr *t, u64 since); /* thr.ours is told of: what has passed since then */
-HIDDEN void shim_ours_record(struct thr *t, u64 ticks);
-
+HIDDEN void shim_ours_record(struct thr *t, u64 ticks); /* so many up to now; 0: all since the last event */
 HIDDEN u64 shim_data_chunk(struct thr *t, const void *data, u64 len);
 HIDDEN u64 shim_data_chunkv(struct thr *t, const struct iovec *v, u64 n, u64 len); /* the first len bytes of scattered data */
 /* Input data up to here goes through the ring. A chunk of its own costs a write and the kernel's work for a page or two; but

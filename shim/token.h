@@ -18,7 +18,7 @@
 #include "replay.h"
 
 HIDDEN void shim_token_take(struct thr *t, u64 turn); /* number<<3 | how */
-HIDDEN void shim_token_await(struct thr *t, const struct expect *x); /* until the turn that x takes is on */
+HIDDEN void shim_token_await(struct thr *t, const struct expect *x); /* until the turn that x takes is on, or the first of signals that came as it was over */
 HIDDEN int shim_token_here(struct thr *t); /* the trace says that a turn was taken right here: 1 when it was */
 HIDDEN void shim_token_give(struct thr *t);
 

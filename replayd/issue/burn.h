@@ -19,7 +19,7 @@ struct burn {
 	double line_ns; /* a line of memory walked, all lines having been walked before */
 	double block_ns; /* a line and the iterations that belong to it; 0: no memory is walked */
 	uint64_t lines; /* of 64 bytes that each thread walks in turn by chance */
-	double longer; /* 1.01: a hundredth of each of these is not the work's own but the interrupts that an idle core has, too */
+	double longer; /* 1.01: a hundredth of each of these prices is not the work's own but the interrupts that an idle core has, too */
 	double spread; /* of iter_ns: half of the runs lay within this share of it */
 };
 

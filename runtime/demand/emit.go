@@ -197,7 +197,7 @@ func (e *emitter) record(stream *trace.Thread, r *trace.Record) error {
 	return nil
 }
 
-// since is the thread's own time from its last event up to now, in ns.
+// since is the thread's own time from its last event up to now, in ns; what was the recorder's is accounted for with it.
 func (e *emitter) since(now uint64) int64 {
 	if now <= e.end {
 		return 0

@@ -135,7 +135,7 @@ type threadAt struct {
 	over  []lastOf
 	last  eventKey
 
-	cpu     uint64 // of its last sample, if seen; and since then
+	cpu     int64 // ns, of its last sample, if seen, without the recorder's; and since then
 	cpuSeen bool
 	ours    uint64 // ticks that were the recorder's, all in all
 	end     uint64 // ticks of the last event's end, without those
@@ -230,13 +230,14 @@ func (s *surveyor) sampled(at *threadAt, r *trace.Record) {
 		at.gaps += begin - at.end
 	}
 	at.end = max(at.end, begin)
-	used := int64(r.Nums[0]) - int64(at.cpu)
+	cpu := int64(r.Nums[0]) - s.t.Clock.NS(at.ours)
+	used := cpu - at.cpu
 	if at.cpuSeen && at.events <= eventsShort && at.waited != 0 && int(at.waited) < len(s.waiting) && used > 0 {
 		if gaps := s.t.Clock.NS(at.gaps); gaps < gapsShort && used > gaps {
 			s.waiting[at.waited].add(used - gaps)
 		}
 	}
-	at.cpu, at.cpuSeen, at.gaps, at.events, at.waited = r.Nums[0], true, 0, 0, 0
+	at.cpu, at.cpuSeen, at.gaps, at.events, at.waited = cpu, true, 0, 0, 0
 }
 
 // What next to nothing is: events, and ns.

@@ -95,13 +95,7 @@ func (s *Stuck) Unwrap() error {
 func FindStuck(program string, threads []cabi.ProgResultThread, late time.Duration) (*Stuck, error) {
 	s := &Stuck{Late: late}
 	cycle := cycleOf(threads)
-	var waiting []int
-	for n, t := range threads {
-		if late > 0 && t.On > 0 && t.On <= uint64(len(threads)) && len(waiting) < waitsMost {
-			waiting = append(waiting, n)
-		}
-	}
-	if len(cycle)+len(waiting) == 0 {
+	if len(cycle) == 0 && late == 0 {
 		return s, nil
 	}
 	f, err := os.Open(program)
@@ -121,38 +115,38 @@ func FindStuck(program string, threads []cabi.ProgResultThread, late time.Durati
 		err := at(h.ThreadsAt, uint64(n), binary.Size(t), &t)
 		return t.UID, err
 	}
-	named := func(n int) (w Waiting, err error) {
-		var op cabi.ProgOp
-		if err := at(h.OpsAt, threads[n].At, binary.Size(op), &op); err != nil {
-			return w, err
-		}
-		if w.Join = op.Code == cabi.OpJoin; !w.Join {
-			w.Object = op.Obj
-		}
-		if w.Thread, err = uid(n); err == nil {
-			w.On, err = uid(int(threads[n].On - 1))
-		}
-		return w, err
-	}
-	for _, x := range []struct {
-		threads []int
-		list    *[]Waiting
-	}{{cycle, &s.Cycle}, {waiting, &s.Waits}} {
-		for _, n := range x.threads {
-			w, err := named(n)
+	named := func(waiting []int) (list []Waiting, err error) {
+		for _, n := range waiting {
+			w := Waiting{}
+			var op cabi.ProgOp
+			if err := at(h.OpsAt, threads[n].At, binary.Size(op), &op); err != nil {
+				return nil, err
+			}
+			if w.Join = op.Code == cabi.OpJoin; !w.Join {
+				w.Object = op.Obj
+			}
+			if w.Thread, err = uid(n); err == nil {
+				w.On, err = uid(int(threads[n].On - 1))
+			}
 			if err != nil {
 				return nil, err
 			}
-			*x.list = append(*x.list, w)
+			list = append(list, w)
+		}
+		return list, nil
+	}
+	if s.Cycle, err = named(cycle); err != nil || late == 0 || lasts(s.Cycle) {
+		return s, err
+	}
+	s.Cycle = nil
+	var waiting []int
+	for n, t := range threads {
+		if t.On > 0 && t.On <= uint64(len(threads)) && len(waiting) < waitsMost {
+			waiting = append(waiting, n)
 		}
 	}
-	if late > 0 && !lasts(s.Cycle) {
-		s.Cycle = nil
-	}
-	if len(s.Cycle) > 0 {
-		s.Waits = nil
-	}
-	return s, nil
+	s.Waits, err = named(waiting)
+	return s, err
 }
 
 // lasts tells whether threads that were seen to wait for one another, while they could still move, do so for good: a lock has one holder,
