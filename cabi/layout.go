@@ -448,6 +448,7 @@ const (
 
 	TokenTID    = 22             // bits of a thread id
 	ReplayToken = 0xffffffffffff // stands for the token where an object is named
+	ReplayQueue = 0xfffffffffffe // and this for any queue of messages
 
 	ReplayRealtime = 1  // sleeps take their time
 	ReplayWrites   = 2  // files are really written

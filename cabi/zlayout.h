@@ -90,6 +90,7 @@
 #define PROPHET_TurnWaiters 30
 #define PROPHET_TokenTID 22
 #define PROPHET_ReplayToken 281474976710655ull
+#define PROPHET_ReplayQueue 281474976710654ull
 #define PROPHET_ReplayRealtime 1
 #define PROPHET_ReplayWrites 2
 #define PROPHET_ReplayLearn 4

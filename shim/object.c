@@ -377,6 +377,11 @@ struct object_entry *shim_object_key(struct thr *t, u32 type, u64 key, const cha
 	return e;
 }
 
+struct object_entry *shim_object_count(u32 type, u64 key)
+{
+	return of_run(shim_hash64(&key, sizeof key, type) | 2);
+}
+
 /* The thread that the name says has given it in the recording, when it first used it: it counts it now. */
 struct object_entry *shim_object_named(struct thr *t, u32 type, u64 id)
 {

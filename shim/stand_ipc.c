@@ -1,6 +1,6 @@
 /* Stand-ins for System V's objects and for POSIX message queues. The program sees the numbers that it saw then; the real
- * objects are the run's own. Operations on a set of semaphores have the order of the recording; messages are sent
- * really, and what is received is the trace's.
+ * objects are the run's own. Operations on a set of semaphores have the order of the recording, and so has who receives from a
+ * POSIX queue; messages are sent really, and what is received is the trace's.
  */
 #include "channel.h"
 #include "family.h"
@@ -218,10 +218,35 @@ static void moment(struct thr *t, mqd_t q)
 	shim_re_goes_on(t);
 }
 
+static u64 queue_away(const void *queue, const struct expect *x)
+{
+	return x->f3 - 1 - __atomic_load_n(&((const struct object_entry *)queue)->seq, __ATOMIC_ACQUIRE);
+}
+
+/* Without --serial whoever is next takes what there is: who got his sooner then may have been what another's was sent after. */
+static ssize_t receives_next(const struct expect *x, mqd_t q, char *m, size_t n, unsigned *prio)
+{
+	struct thr *t = shim_self.thr;
+	struct object_entry *o = x->f3 && !t->re->alone ? shim_queue(q) : 0;
+	ssize_t r;
+	if (o && (i64)queue_away(o, x) > 0)
+		shim_turn(t, x, PROPHET_ReplayQueue, x->f3, queue_away, o);
+	while ((r = TRUE(mq_receive)(q, m, n, prio)) < 0 && (errno == EINTR || errno == EAGAIN) && !shim_re_detached())
+		if (errno == EAGAIN)
+			moment(t, q);
+	if (o && r >= 0) {
+		__atomic_store_n(&o->seq, x->f3, __ATOMIC_RELEASE);
+		shim_turn_next(PROPHET_ReplayQueue, x->f3);
+	}
+	return r;
+}
+
 static ssize_t receives(const struct expect *x, mqd_t q, char *m, size_t n, unsigned *prio)
 {
 	struct thr *t = shim_self.thr;
 	int ms, fed = !x->ret || x->data;
+	if (!t->re->ex.serial)
+		return receives_next(x, q, m, n, prio);
 	if (fed && in_turns(t))
 		shim_token_await(t, x);
 	for (ms = 0; fed && in_turns(t); ms += MOMENT_MS) {

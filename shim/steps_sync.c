@@ -1,5 +1,6 @@
 /* See steps_sync.h. */
 #include "steps_sync.h"
+#include "expect.h"
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
@@ -56,6 +57,26 @@ void shim_do_msgrcv(struct ev *e, const void *m)
 {
 	if (e->ret >= 0 && shim_ctl.inputs)
 		shim_data_slow(e, shim_ctl.inputs == PROPHET_InputsHash ? PROPHET_InputsHash : PROPHET_InputsFull, m, (u64)e->ret + sizeof(long));
+}
+
+struct object_entry *shim_queue(int q)
+{
+	struct fdinfo *i;
+	if (shim_fd_kind(q) != FD_FILE || !(i = shim_fdinfo(q)) || !i->file)
+		return 0;
+	return shim_object_count(PROPHET_ObjFd, i->file);
+}
+
+void shim_do_received(struct ev *e, int q)
+{
+	struct object_entry *o;
+	if (unlikely(shim_replays)) {
+		e->f3 = e->x ? e->x->f3 : 0;
+		return;
+	}
+	o = e->ret < 0 || shim_ctl.serial ? 0 : shim_queue(q);
+	if (o)
+		e->f3 = __atomic_add_fetch(&o->seq, 1, __ATOMIC_RELAXED);
 }
 
 void shim_note_mmap(const void *p, size_t n, int prot, int flags, int fd, u64 off)

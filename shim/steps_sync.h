@@ -141,6 +141,10 @@ HIDDEN u64 shim_obj_msgq(struct thr *t, int id);
 HIDDEN void shim_do_msgsnd(struct ev *e, const void *m, size_t n);
 HIDDEN void shim_do_msgrcv(struct ev *e, const void *m);
 
+/* Who has got a message takes the next place among those that got one of that queue, in whichever process; under --serial the turns tell it, and it is 0. */
+HIDDEN struct object_entry *shim_queue(int q); /* NULL: it is none, or there is no room */
+HIDDEN void shim_do_received(struct ev *e, int q);
+
 /* Memory that processes may share comes and goes; see object.h. */
 HIDDEN void shim_note_mmap(const void *p, size_t n, int prot, int flags, int fd, u64 off);
 HIDDEN void shim_note_shmat(const void *p, int id);

@@ -362,28 +362,11 @@ EXPORT LEAP int mq_timedsend(mqd_t q, const char *m, size_t n, unsigned prio, co
 	return r;
 }
 
-EXPORT ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio);
-static NOINLINE void mq_receive_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, mqd_t q, char *m, size_t n, unsigned *prio)
-{
-	struct ev e;
-	(void)q;
-	(void)m;
-	(void)n;
-	(void)prio;
-	shim_late(&e, t, CALL_mq_receive, pc, begin, end);
-	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_fd(e.t, q);
-	e.f1 = (u64)(n);
-	e.f2 = (u64)((r<0||!prio?0:*prio));
-	shim_data(&e, q, m, (i64)(r));
-	shim_done(&e);
-}
-
-static NOINLINE ssize_t mq_receive_event(void *pc, mqd_t q, char *m, size_t n, unsigned *prio)
+EXPORT LEAP ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio)
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_mq_receive, CLASS_net, pc))
+	if (!shim_begin(&e, CALL_mq_receive, CLASS_net, CALLER()))
 		return REAL(mq_receive)(q, m, n, prio);
 	r = REAL(mq_receive)(q, m, n, prio);
 	while (unlikely(r == -1) && shim_broken(e.begin, q, 0))
@@ -393,57 +376,18 @@ static NOINLINE ssize_t mq_receive_event(void *pc, mqd_t q, char *m, size_t n, u
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)((r<0||!prio?0:*prio));
+	e.f3 = (u64)(0);
 	shim_data(&e, q, m, (i64)(r));
+	shim_do_received(&e, q);
 	shim_done(&e);
 	return r;
 }
 
-EXPORT LEAP ssize_t mq_receive(mqd_t q, char *m, size_t n, unsigned *prio)
-{
-	struct thr *t = shim_simple(CLASS_net);
-	u64 begin, end;
-	ssize_t r;
-	if (unlikely(!t))
-		return mq_receive_event(CALLER(), q, m, n, prio);
-	begin = shim_simple_begin(t, CALL_mq_receive);
-	shim_near(t, shim_fd_known(q), key_sc(CALLER(), CALL_mq_receive));
-	r = REAL(mq_receive)(q, m, n, prio);
-	while (unlikely(r == -1) && shim_broken(begin, q, 0))
-		r = REAL(mq_receive)(q, m, n, prio);
-	end = shim_ticks();
-	t->slot->call = 0;
-	{
-		u64 o = shim_fd_known(q);
-		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_receive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
-			return r;
-	}
-	mq_receive_late(t, CALLER(), begin, end, r, q, m, n, prio);
-	return r;
-}
-
-EXPORT ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until);
-static NOINLINE void mq_timedreceive_late(struct thr *t, void *pc, u64 begin, u64 end, ssize_t r, mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until)
-{
-	struct ev e;
-	(void)q;
-	(void)m;
-	(void)n;
-	(void)prio;
-	(void)until;
-	shim_late(&e, t, CALL_mq_timedreceive, pc, begin, end);
-	e.ret = shim_ret_errno((i64)r);
-	e.obj = shim_obj_fd(e.t, q);
-	e.f1 = (u64)(n);
-	e.f2 = (u64)((r<0||!prio?0:*prio));
-	shim_data(&e, q, m, (i64)(r));
-	shim_done(&e);
-}
-
-static NOINLINE ssize_t mq_timedreceive_event(void *pc, mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until)
+EXPORT LEAP ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until)
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_mq_timedreceive, CLASS_net, pc))
+	if (!shim_begin(&e, CALL_mq_timedreceive, CLASS_net, CALLER()))
 		return REAL(mq_timedreceive)(q, m, n, prio, until);
 	r = REAL(mq_timedreceive)(q, m, n, prio, until);
 	while (unlikely(r == -1) && shim_broken(e.begin, q, 0))
@@ -453,31 +397,10 @@ static NOINLINE ssize_t mq_timedreceive_event(void *pc, mqd_t q, char *m, size_t
 	e.obj = shim_obj_fd(e.t, q);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)((r<0||!prio?0:*prio));
+	e.f3 = (u64)(0);
 	shim_data(&e, q, m, (i64)(r));
+	shim_do_received(&e, q);
 	shim_done(&e);
-	return r;
-}
-
-EXPORT LEAP ssize_t mq_timedreceive(mqd_t q, char *m, size_t n, unsigned *prio, const struct timespec *until)
-{
-	struct thr *t = shim_simple(CLASS_net);
-	u64 begin, end;
-	ssize_t r;
-	if (unlikely(!t))
-		return mq_timedreceive_event(CALLER(), q, m, n, prio, until);
-	begin = shim_simple_begin(t, CALL_mq_timedreceive);
-	shim_near(t, shim_fd_known(q), key_sc(CALLER(), CALL_mq_timedreceive));
-	r = REAL(mq_timedreceive)(q, m, n, prio, until);
-	while (unlikely(r == -1) && shim_broken(begin, q, 0))
-		r = REAL(mq_timedreceive)(q, m, n, prio, until);
-	end = shim_ticks();
-	t->slot->call = 0;
-	{
-		u64 o = shim_fd_known(q);
-		if (likely(shim_ctl.fast && o && shim_fd_quiet_in(q) && shim_quick(t, o, key_sc(CALLER(), CALL_mq_timedreceive), shim_ret_errno((i64)r), (u64)(n), (u64)((r<0||!prio?0:*prio)), 0, begin, end)))
-			return r;
-	}
-	mq_timedreceive_late(t, CALLER(), begin, end, r, q, m, n, prio, until);
 	return r;
 }
 

@@ -68,6 +68,17 @@ func TestReplayWritesNothing(t *testing.T) {
 	}
 }
 
+// Of several that wait for a queue's messages each receives when it did. Who came first took what another had got, and all stood where the
+// next was sent after that: 10 of 10.
+func TestReplayQueued(t *testing.T) {
+	t.Parallel()
+	bin := compile(t, filepath.Join(top, "tests", "replay", "queued.c"))
+	for _, who := range []string{"threads", "processes"} {
+		cmd := Cmd{Argv: []string{bin, who}}
+		again(t, cmd, cmd.Recorded(t), 3)
+	}
+}
+
 // TestReplayTorture re-executes the program that uses every kind of object in random ways. The result that it prints
 // depends on every order.
 func TestReplayTorture(t *testing.T) {

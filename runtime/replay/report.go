@@ -106,6 +106,8 @@ func objectName(t *trace.Trace, id uint64, row *trace.Row) string {
 		return "no object"
 	case cabi.ReplayToken:
 		return "the token"
+	case cabi.ReplayQueue:
+		return "a queue of messages"
 	}
 	kind := "object"
 	if row != nil && row.Obj != "" {

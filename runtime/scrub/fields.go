@@ -39,7 +39,7 @@ var (
 		status options option set old mask doing kind type domain protocol level name backlog len max op events size run ran readers epoch
 		writer generation count ceiling prio policy soft hard real effective saved eid sid pgid tid group inc cpu node index whence advice prot
 		newn page wd to first last read_fd write_fd write_end peer conn target other herr atime mtime left_ns outoff value_ns interval_ns
-		value_us interval_us interval seconds delta_us old_us modes base clock signo notify messages num dir nochdir noclose master initval
+		value_us interval_us interval seconds delta_us old_us modes base clock signo notify messages place num dir nochdir noclose master initval
 		is_sig sigormask flag af bound key request at time dev pieces
 		project error class version persona`)
 	memoryNumbers = words(`addr mutex handle handler a b arg argument data`)
