@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
-#include <sys/sendfile.h>
 #include <sys/uio.h>
 
 #define ASK (-2) /* the kernel has to be asked */
@@ -218,42 +217,3 @@ static int re_eventfd_write(int fd, eventfd_t value)
 	return (int)shim_re_ret(x);
 }
 STANDIN(eventfd_write, re_eventfd_write)
-
-/* What the kernel would move from a file to somebody who is not there. The file's offset moves as if it had. */
-static ssize_t moved(const struct expect *x, int in, off_t *off)
-{
-	if (x->ret > 0 && off)
-		*off += x->ret;
-	else if (x->ret > 0)
-		sys(SYS_lseek, in, x->ret, SEEK_CUR);
-	return shim_re_ret(x);
-}
-
-/* As much as then, however much room there is now: who reads may be behind, or the channel larger (shim_channel_room). */
-static ssize_t moves(const struct expect *x, int out, int in, off_t *off)
-{
-	i64 at = 0;
-	long r;
-	if (x->ret < 0 || (shim_channel_file(in) && !shim_channel_file(out) && !shim_channel_inside(out) && !shim_channel_outside(out)))
-		return moved(x, in, off);
-	while (at < x->ret) {
-		r = sys(SYS_sendfile, out, in, off, x->ret - at);
-		if (r == -EAGAIN)
-			shim_channel_await(out, POLLOUT);
-		else if (r <= 0 && r != -EINTR)
-			break;
-		else if (r > 0)
-			at += r;
-	}
-	return at;
-}
-
-#define MOVES(name)                                                              \
-	static ssize_t re_##name(int out, int in, off_t *off, size_t n)          \
-	{                                                                        \
-		struct expect *x = shim_re_of(CALL_##name);                      \
-		return x ? moves(x, out, in, off) : TRUE(name)(out, in, off, n); \
-	}                                                                        \
-	STANDIN(name, re_##name)
-MOVES(sendfile)
-MOVES(sendfile64)

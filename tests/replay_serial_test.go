@@ -125,6 +125,23 @@ func TestSerialQueued(t *testing.T) {
 	replayed(t, 3, "queued.c")
 }
 
+// What the kernel moves from one descriptor to another is as much as then, however much there is, or room for: 95 of 96 of these differed, all but
+// sendfile's.
+func TestReplayMoved(t *testing.T) {
+	t.Parallel()
+	bin := compile(t, filepath.Join(top, "tests", "replay", "pump.c"))
+	for _, how := range []string{"pipe", "file", "to socket", "from socket", "tee", "vmsplice", "sendfile"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			for _, argv := range [][]string{{bin, how}, {bin, how, "processes"}} {
+				cmd := Cmd{Argv: argv}
+				again(t, cmd, cmd.Recorded(t), 2)
+				serially(t, 2, t.TempDir(), filepath.Dir(built(t, "prophet")), nil, argv)
+			}
+		})
+	}
+}
+
 // Signals come in storms: as threads begin and end, in calls, and in handlers, whose records are never lost.
 func TestSerialVolleys(t *testing.T) {
 	t.Parallel()
