@@ -10,9 +10,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -313,6 +315,18 @@ u64 shim_serial_take(int here)
 
 #define PIPE_PAGE 4096 /* what is not longer goes into a pipe in one piece, where there is a page for it */
 
+/* Such a stream waits when as much is under way as may be, but says that it would when it is a quarter of that. */
+static int unix_room(int fd)
+{
+	int is[3] = {0, 0, 0}, names[3] = {SO_DOMAIN, SO_TYPE, SO_SNDBUF}, under_way = 0, i;
+	for (i = 0; i < 3; i++) {
+		u32 len = sizeof *is;
+		if (sys(SYS_getsockopt, fd, SOL_SOCKET, names[i], &is[i], &len) != 0)
+			return 0;
+	}
+	return is[0] == AF_UNIX && is[1] == SOCK_STREAM && sys(SYS_ioctl, fd, SIOCOUTQ, &under_way) == 0 && under_way < is[2];
+}
+
 /* Whether so much can be written to a channel at once. Pages of a pipe are no less than half full, on the average, but for its first and last. */
 static int has_room(int fd, u32 kind, u64 n)
 {
@@ -321,7 +335,7 @@ static int has_room(int fd, u32 kind, u64 n)
 	u32 holds = 0;
 	long size;
 	if (sys(SYS_ppoll, &p, 1, &now, 0, 0) != 1)
-		return 0;
+		return kind == FD_SOCKET && n <= PIPE_PAGE && unix_room(fd);
 	if (n <= PIPE_PAGE || sys(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK)
 		return 1;
 	size = kind == FD_PIPE && sys(SYS_ioctl, fd, FIONREAD, &holds) == 0 ? sys(SYS_fcntl, fd, F_GETPIPE_SZ) : 0;
@@ -354,6 +368,13 @@ u64 shim_serial_sum(const struct iovec *v, int n)
 	for (; n; v++, n--)
 		sum += v->iov_len;
 	return sum;
+}
+
+u64 shim_serial_message(const struct msghdr *m)
+{
+	if (!shim_ctl.serial || !shim_readable(m, sizeof *m) || m->msg_name || m->msg_iovlen > IOV_MAX)
+		return 0;
+	return shim_serial_sum(m->msg_iov, (int)m->msg_iovlen);
 }
 
 #define MAJOR_MEMORY 1 /* /dev/null and its like */

@@ -32,6 +32,7 @@
 #include "ring.h"
 
 struct iovec;
+struct msghdr;
 
 HIDDEN u64 shim_serial_take(int here); /* number<<3 | how; 0: it was ours already. here: not at the end of an event */
 HIDDEN void shim_serial_give(void);
@@ -40,6 +41,7 @@ HIDDEN void shim_serial_later(struct thr *t); /* which is now */
 HIDDEN void shim_serial_next(struct ev *e); /* the end of an event that was made with the token */
 HIDDEN int shim_serial_holds(const struct ev *e); /* a call that begins */
 HIDDEN u64 shim_serial_sum(const struct iovec *v, int n); /* how much all of it is; 0: it is no serial run, or cannot be known */
+HIDDEN u64 shim_serial_message(const struct msghdr *m); /* the same; 0, too, where it says to whom */
 HIDDEN int shim_serial_opens(int dirfd, const char *path); /* FD_AT_ONCE: to open it waits for nobody */
 HIDDEN int shim_sleeps(u32 tid);
 HIDDEN int shim_ended(u32 tid); /* nobody need have asked for its status yet */

@@ -438,7 +438,7 @@ static FAR long sendto_number(void *pc, long n_, const long *a_)
 	__CONST_SOCKADDR_ARG addr = {.__sockaddr__ = (void *)a_[4]};
 	socklen_t len = (socklen_t)a_[5];
 	ssize_t r;
-	if (!shim_begin(&e, CALL_sendto, CLASS_net, pc))
+	if (!shim_begin_out(&e, CALL_sendto, CLASS_net, pc, fd, addr.__sockaddr__ ? 0 : n))
 		return shim_replays ? REAL(sendto)(fd, buf, n, flags, addr, len) : (ssize_t)shim_by_number(n_, a_);
 	e.inbuf = answer;
 	r = shim_replays ? REAL(sendto)(fd, buf, n, flags, addr, len) : (ssize_t)shim_by_number(n_, a_);
@@ -465,7 +465,7 @@ static FAR long sendmsg_number(void *pc, long n_, const long *a_)
 	const struct msghdr *msg = (const struct msghdr *)a_[1];
 	int flags = (int)a_[2];
 	ssize_t r;
-	if (!shim_begin(&e, CALL_sendmsg, CLASS_net, pc))
+	if (!shim_begin_out(&e, CALL_sendmsg, CLASS_net, pc, fd, shim_serial_message(msg)))
 		return shim_replays ? REAL(sendmsg)(fd, msg, flags) : (ssize_t)shim_by_number(n_, a_);
 	e.inbuf = answer;
 	r = shim_replays ? REAL(sendmsg)(fd, msg, flags) : (ssize_t)shim_by_number(n_, a_);

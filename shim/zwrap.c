@@ -5718,7 +5718,7 @@ static NOINLINE ssize_t send_event(void *pc, int fd, const void *buf, size_t n, 
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL_send, CLASS_net, pc))
+	if (!shim_begin_out(&e, CALL_send, CLASS_net, pc, fd, n))
 		return REAL(send)(fd, buf, n, flags);
 	r = REAL(send)(fd, buf, n, flags);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -5777,7 +5777,7 @@ static NOINLINE ssize_t __send_event(void *pc, int fd, const void *buf, size_t n
 {
 	struct ev e;
 	ssize_t r;
-	if (!shim_begin(&e, CALL___send, CLASS_net, pc))
+	if (!shim_begin_out(&e, CALL___send, CLASS_net, pc, fd, n))
 		return REAL(__send)(fd, buf, n, flags);
 	r = REAL(__send)(fd, buf, n, flags);
 	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
@@ -5820,7 +5820,7 @@ EXPORT LEAP ssize_t sendto(int fd, const void *buf, size_t n, int flags, __CONST
 	struct ev e;
 	u8 answer[INPUT_ROOM];
 	ssize_t r;
-	if (!shim_begin(&e, CALL_sendto, CLASS_net, CALLER()))
+	if (!shim_begin_out(&e, CALL_sendto, CLASS_net, CALLER(), fd, addr.__sockaddr__ ? 0 : n))
 		return REAL(sendto)(fd, buf, n, flags, addr, len);
 	e.inbuf = answer;
 	r = REAL(sendto)(fd, buf, n, flags, addr, len);
@@ -5842,7 +5842,7 @@ EXPORT LEAP ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 	struct ev e;
 	u8 answer[INPUT_ROOM];
 	ssize_t r;
-	if (!shim_begin(&e, CALL_sendmsg, CLASS_net, CALLER()))
+	if (!shim_begin_out(&e, CALL_sendmsg, CLASS_net, CALLER(), fd, shim_serial_message(msg)))
 		return REAL(sendmsg)(fd, msg, flags);
 	e.inbuf = answer;
 	r = REAL(sendmsg)(fd, msg, flags);
@@ -5864,7 +5864,7 @@ EXPORT LEAP int sendmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags)
 	struct ev e;
 	u8 answer[INPUT_ROOM];
 	int r;
-	if (!shim_begin(&e, CALL_sendmmsg, CLASS_net, CALLER()))
+	if (!shim_begin_out(&e, CALL_sendmmsg, CLASS_net, CALLER(), fd, n == 1 ? shim_serial_message(&vec->msg_hdr) : 0))
 		return REAL(sendmmsg)(fd, vec, n, flags);
 	e.inbuf = answer;
 	r = REAL(sendmmsg)(fd, vec, n, flags);

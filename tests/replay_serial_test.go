@@ -118,6 +118,13 @@ func TestSerialEnds(t *testing.T) {
 	}
 }
 
+// The same of what is sent: 0 of 12 re-executions had it in the recorded order.
+func TestSerialSent(t *testing.T) {
+	t.Parallel()
+	replayed(t, 3, "sent.c", "threads")
+	replayed(t, 3, "sent.c", "processes")
+}
+
 // Of several threads that wait for a queue's messages each is given its own, however little room there is. Another took it before, and the one
 // that should have it was waited for: 9 of 10 stood.
 func TestSerialQueued(t *testing.T) {

@@ -332,13 +332,30 @@ func leap(c cabi.Call) string {
 
 // begins is the begin of an event. Where data goes through a descriptor it is asked what that is.
 func begins(c cabi.Call, id, pc string) string {
-	if fd := descriptor(c); fd != "" && c.Class == cabi.Disk && (strings.Contains(c.Rec, "; data") || strings.Contains(c.Rec, "; wrote")) {
+	if fd := descriptor(c); fd != "" && sent(c) != "" {
+		return fmt.Sprintf("shim_begin_out(&e, CALL_%s, CLASS_%s, %s, %s, %s)", id, c.Class, pc, fd, sent(c))
+	} else if fd != "" && c.Class == cabi.Disk && (strings.Contains(c.Rec, "; data") || strings.Contains(c.Rec, "; wrote")) {
 		if out := written(c); out != "" {
 			return fmt.Sprintf("shim_begin_out(&e, CALL_%s, CLASS_%s, %s, %s, %s)", id, c.Class, pc, fd, out)
 		}
 		return fmt.Sprintf("shim_begin_fd(&e, CALL_%s, CLASS_%s, %s, %s)", id, c.Class, pc, fd)
 	}
 	return fmt.Sprintf("shim_begin(&e, CALL_%s, CLASS_%s, %s)", id, c.Class, pc)
+}
+
+// sent is how much a row's function is to send to whom its socket is connected to: for others there may be no room, which nothing tells.
+func sent(c cabi.Call) string {
+	switch c.Name {
+	case "send", "__send":
+		return "n"
+	case "sendto":
+		return "addr.__sockaddr__ ? 0 : n"
+	case "sendmsg":
+		return "shim_serial_message(msg)"
+	case "sendmmsg":
+		return "n == 1 ? shim_serial_message(&vec->msg_hdr) : 0"
+	}
+	return ""
 }
 
 // written is how much a row's function is to write.
