@@ -109,6 +109,7 @@ static struct thr *enter(int sig, full_fn fn, const siginfo_t *si, u32 full, con
 {
 	struct thr *t = current();
 	struct under *u;
+	struct slot *slot;
 	u64 pc = si || SHIM_CONTEXT_ALWAYS ? SHIM_CONTEXT_PC(context) : (u64)__ehdr_start; /* unknown: perhaps in a writer */
 	if (!t)
 		return 0;
@@ -117,15 +118,17 @@ static struct thr *enter(int sig, full_fn fn, const siginfo_t *si, u32 full, con
 	t->depth++; /* first, as a nested handler may come at any moment */
 	u = &t->under[(t->depth - 1) % UNDER_MAX];
 	u->frame = frame;
-	u->begin = t->slot->begin;
-	u->call = t->slot->call;
+	slot = t->slot;
+	u->begin = slot->begin;
+	u->call = slot->call;
 	u->sig = (u32)sig;
 	u->writing = t->writing;
 	u->token = 0;
-	t->slot->call = 0;
 	t->gate = 0;
-	if (t->mute)
+	if (t->mute) {
+		slot->call = 0;
 		return t;
+	}
 	/* Serial runs take no fast path, whose writers do not say that they write. */
 	if (likely(!shim_replays) && (u->writing || (!shim_ctl.serial && pc >= (u64)__ehdr_start && pc < (u64)etext)) &&
 	    (t->side_depth || shim_aside(t) != 0)) {
@@ -138,6 +141,7 @@ static struct thr *enter(int sig, full_fn fn, const siginfo_t *si, u32 full, con
 		begin_record(t, u, si, full, si || SHIM_CONTEXT_ALWAYS ? context : 0);
 	else
 		shim_predict_nothing(t);
+	slot->call = 0; /* only now: a signal that comes before this one is told is told first, and it came inside of the same call */
 	u->token = shim_ctl.serial && shim_serial_take(1) != 0;
 	if (unlikely(t->re != 0))
 		shim_re_starts(t, (const void *)(u64)fn); /* as it began */

@@ -125,6 +125,36 @@ func TestSerialSignals(t *testing.T) {
 	sound(t, r.Trace)
 }
 
+// A signal that comes as the handler of another one is about to begin, inside of a call, came inside of that call, too: it is told before the other one,
+// which is not told yet. It was told as if it had come before the call (15 of 60), and under --serial nobody who the call lets go on had then gone on.
+func TestSignalOvertaken(t *testing.T) {
+	t.Parallel()
+	r := Cmd{Argv: []string{prog(t, "overtaken")}, Timeout: time.Minute}.Recorded(t)
+	if r.Stdout != "all came\n" || r.Status != "exit status 0" {
+		t.Fatalf("status %s, %q", r.Status, r.Stdout)
+	}
+	out, err := exec.Command(built(t, "prophet"), "dump", r.Trace).Output()
+	must(t, err)
+	before, came := false, 0 // a signal as between two calls, before the call that waits ended
+	for _, line := range strings.Split(string(out), "\n") {
+		switch {
+		case strings.Contains(line, "signal=SIGUSR2 during=none "):
+			before = true
+		case strings.Contains(line, " pause("):
+			before = false
+		case strings.Contains(line, "signal=SIGUSR1 during=pause "):
+			if before {
+				t.Errorf("the other signal is told as before the call: %s", line)
+			}
+			before = false
+			came++
+		}
+	}
+	if came != 60 {
+		t.Errorf("%d of 60 signals came in a call", came)
+	}
+}
+
 // The signal that asks a spinning thread to wait is the program's own, too: it ends a process that does not handle it.
 func TestSerialSignalOfItsOwn(t *testing.T) {
 	t.Parallel()
