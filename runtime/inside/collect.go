@@ -49,6 +49,18 @@ func (p *place) join(at, name string) string {
 	return at + "/" + name // not cleaned: ".." is walked
 }
 
+// change is a change of directory that was done. Where programs stay where they are, again and again, the path stays as long as it is.
+func (p *place) change(at, to string) {
+	for strings.HasPrefix(to, "./") {
+		to = strings.TrimLeft(to[1:], "/")
+	}
+	if to == "" || to == "." {
+		p.cwd = at
+	} else {
+		p.cwd = p.join(at, to)
+	}
+}
+
 // dir is what a path relative to this object begins at.
 func (p *place) dir(o trace.Object) string {
 	if o.None() {
@@ -430,10 +442,7 @@ func (l *lane) event(r *trace.Record) {
 				s.path = "/"
 			}
 			s.do = func(p *place, s *deed) []Op {
-				p.cwd = p.join(p.dir(s.obj), s.path)
-				if s.path == "" {
-					p.cwd = p.dir(s.obj)
-				}
+				p.change(p.dir(s.obj), s.path)
 				return nil
 			}
 			l.add(s)

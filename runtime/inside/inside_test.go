@@ -377,3 +377,14 @@ func TestLargeMaps(t *testing.T) {
 		t.Errorf("bound: %q", p.Large)
 	}
 }
+
+// What a program does a million times does not make its directory's path a million names long: that took minutes and gigabytes.
+func TestChangeStays(t *testing.T) {
+	t.Parallel()
+	p := &place{cwd: "/a"}
+	for _, c := range []struct{ to, want string }{{".", "/a"}, {"./", "/a"}, {".//./", "/a"}, {"", "/a"}, {"./b", "/a/b"}, {"..", "/a/b/.."}, {".hidden", "/a/b/../.hidden"}, {"/", "/"}} {
+		if p.change(p.cwd, c.to); p.cwd != c.want {
+			t.Errorf("%q leads to %q, want %q", c.to, p.cwd, c.want)
+		}
+	}
+}
