@@ -168,3 +168,21 @@ func TestKeepOwn(t *testing.T) {
 		t.Error("a program that is started gets it")
 	}
 }
+
+func TestSure(t *testing.T) {
+	calm := []float64{1, 1.01, 0.99, 1.02, 0.98, 1, 1.01, 0.99, 1, 1}
+	wild := []float64{1, 2, 1, 2, 1.5, 1, 2, 1.4, 1.6, 2}
+	for _, c := range []struct {
+		p    pair
+		sure bool
+	}{
+		{pair{Real: calm, Again: calm, Issued: calm}, true},
+		{pair{Real: calm, Again: calm, Issued: wild}, false},
+		{pair{Real: wild, Again: wild, Issued: calm}, false},
+		{pair{Real: calm, Again: calm, Issued: []float64{3, 3, 3}}, true}, // far away, and sure of it
+	} {
+		if got := c.p.sure(); got != c.sure {
+			t.Errorf("%+v: sure is %v", c.p, got)
+		}
+	}
+}

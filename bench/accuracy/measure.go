@@ -236,6 +236,13 @@ const (
 	besideMost = 1.5
 )
 
+// turnsMost is how many times the turns that were wanted are made of pairs whose medians are not sure by then, in turnsTime at
+// most. (One core of a machine that others share: xz takes 0.36 to 0.73 s there, some ten runs of one length after one another.)
+const (
+	turnsMost = 4
+	turnsTime = time.Minute
+)
+
 // pair predicts a program for a target, and then runs the program there and issues its demand in turn. What cannot be done there
 // is the pair's error; an error of ours ends all.
 func (m *measurer) pair(ctx context.Context, w *workload, name string) (*pair, error) {
@@ -285,7 +292,8 @@ func (m *measurer) pair(ctx context.Context, w *workload, name string) (*pair, e
 	if w.tail > 0 && name == home && !m.short {
 		turns, p.Tail = max(turns, w.tail), true
 	}
-	for n := range turns {
+	begin := time.Now()
+	for n := 0; n < turns || n < turnsMost*turns && !m.short && time.Since(begin) < turnsTime && !p.sure(); n++ {
 		more := w.threads && (n < 2 || n < beside && p.real() < besideMost)
 		if err := m.turn(ctx, p, w, at, i, more); err != nil {
 			p.Error = err.Error()

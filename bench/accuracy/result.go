@@ -75,6 +75,24 @@ func (p *pair) beyond() float64 { return max(0, p.off(p.Issued)-p.noise()) }
 
 func (p *pair) interval() (low, high float64) { return predict.Interval(p.Issued, &p.Tried) }
 
+// sure tells whether the medians of the real program and of its issues are known well enough to be compared. How far the
+// program and its prediction are apart has no say in it.
+func (p *pair) sure() bool {
+	const enough = 0.03
+	return unsure(slices.Concat(p.Real, p.Again)) <= enough && unsure(p.Issued) <= enough
+}
+
+// unsure is the standard error of a list's median, as a share of it: from how far half of the list is from the median, as a
+// normal distribution has it.
+func unsure(list []float64) float64 {
+	median := predict.Median(list)
+	far := make([]float64, len(list))
+	for i, v := range list {
+		far[i] = math.Abs(v - median)
+	}
+	return 1.2533 * 1.4826 * predict.Median(far) / math.Sqrt(float64(len(list))) / median
+}
+
 func (p *pair) covered() bool {
 	low, high := p.interval()
 	return low <= p.real() && p.real() <= high

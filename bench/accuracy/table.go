@@ -67,7 +67,7 @@ func (r *results) table() []byte {
 		from += " to " + to
 	}
 	fmt.Fprintf(&b, "# How good predictions are\n\nMeasured by `make accuracy` on %s; %s. ", from, r.Machine)
-	b.WriteString("Each program was recorded once at home and predicted; then the real program, an issue of its\ndemand and the real program again were run there in turn, at least ten times. Real and predicted are medians. " +
+	b.WriteString("Each program was recorded once at home and predicted; then the real program, an issue of its\ndemand and the real program again were run there in turn, at least ten times, and up to four times as\noften (for a minute) while a median has a standard error above 3 %. Real and predicted are medians. " +
 		"A/A is how far the\nmedians of the first and the second real runs of each turn are apart: what the machine itself does. " +
 		"Of programs with several threads or\nprocesses two other ways are issued beside: home's path with each lock in home's order, and home's times between calls without any locks.\nStrictly is how many rounds it takes to stop at each lock that comes in another order, and each other result; no more than so many were made." +
 		"\nWhere `prophet sense` had found that the program minds sharing a core, issues walked as much memory as is noted.\n\n")
