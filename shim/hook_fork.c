@@ -23,10 +23,14 @@ static NOINLINE pid_t forked(pid_t (*real)(void), u32 call, void *pc)
 	int on = shim_begin(&e, call, CLASS_thread, pc);
 	pid_t r;
 	shim_child_next();
-	if (on)
+	if (on) {
 		e.t->slot->call = 0;
+		if (shim_ctl.serial && !shim_replays) /* the child has turns of its own before a signal that comes as there is one */
+			shim_self.ending = 1;
+	}
 	r = real();
 	if (r == 0) {
+		shim_serial_later(); /* its mask is the one that the program has */
 		shim_child();
 		return 0;
 	}

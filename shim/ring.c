@@ -392,9 +392,9 @@ void shim_commit(struct ev *e)
 		return;
 	}
 	commit(e);
-	if (t->ending) {
+	if (shim_self.ending) {
 		t->leaves = 1;
-		shim_serial_later(t);
+		shim_serial_later();
 		t->leaves = 0;
 	}
 	if (unlikely(shim_run.exiting == t->tid))

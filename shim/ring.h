@@ -65,11 +65,10 @@ struct thr {
 	struct thr *ended; /* next of the list of threads whose routine is over */
 	void *start, *arg; /* a new thread's routine */
 	u64 mask; /* that it begins with, when quiet: until it knows who it is no signal reaches it */
-	u32 quiet, ending; /* serial: its call is over, but not written: 2 when signals wait for that */
+	u32 quiet, pad_quiet;
 	u32 flags, begun;
 	u32 leaves, pad_leaves; /* serial: the call is left; signals that had waited for that come now */
 	u64 token, token_gen; /* serial: the last turn that the stream names, and genx when it did */
-	u64 later; /* serial: the signal mask of the program, when ending is 2 */
 	struct {
 		u64 state, born, stop, stopped; /* state 0: not begun; ticks */
 		u32 left, pace; /* events up to the next change */
@@ -115,6 +114,8 @@ struct self {
 	u32 off; /* never record on this thread: it is ours */
 	struct slot *slot; /* where thr's ring is mapped: a forked child maps its own there */
 	u64 untold; /* serial.c: a turn that was taken before there was a stream to say it in */
+	u32 ending, pad; /* serial: its call is over, but not written, or it forks: 2 when signals wait for that */
+	u64 later; /* serial: the signal mask of the program, when ending is 2 */
 };
 extern __thread struct self shim_self __attribute__((tls_model("initial-exec"))) HIDDEN;
 extern struct control shim_ctl HIDDEN; /* page(s) that boot maps over with the file `control` */

@@ -220,7 +220,7 @@ int shim_serial_early(int sig, const void *info, void *context)
 	const u64 never = 1ull << (STOP - 1) | 1ull << 31 | 1ull << 32;
 	struct thr *t = shim_self.thr;
 	u64 *mask = (u64 *)&((ucontext_t *)context)->uc_sigmask;
-	if (likely(!t || !t->ending) || !t->begun || !shim_wiped->alive || shim_in_vfork(t))
+	if (likely(!t || !shim_self.ending) || !t->begun || !shim_wiped->alive || shim_in_vfork(t))
 		return 0;
 	if (faults >> (sig - 1) & 1 && ((const siginfo_t *)info)->si_code > 0)
 		return 0;
@@ -228,18 +228,18 @@ int shim_serial_early(int sig, const void *info, void *context)
 		return 0;
 	/* Another may interrupt us here. Where two came at once the one on top runs first, and what it interrupted has that of
 	 * the other blocked: only what all of them found blocked stays so. */
-	if (__atomic_exchange_n(&t->ending, 2, __ATOMIC_RELAXED) == 1)
-		t->later = *mask;
+	if (__atomic_exchange_n(&shim_self.ending, 2, __ATOMIC_RELAXED) == 1)
+		shim_self.later = *mask;
 	else
-		t->later &= *mask;
+		shim_self.later &= *mask;
 	*mask |= ~never;
 	return 1;
 }
 
-void shim_serial_later(struct thr *t)
+void shim_serial_later(void)
 {
-	if (__atomic_exchange_n(&t->ending, 0, __ATOMIC_RELAXED) == 2) /* in one instruction: what comes between two would stay blocked */
-		sys(SYS_rt_sigprocmask, SIG_SETMASK, &t->later, 0, 8);
+	if (__atomic_exchange_n(&shim_self.ending, 0, __ATOMIC_RELAXED) == 2) /* in one instruction: what comes between two would stay blocked */
+		sys(SYS_rt_sigprocmask, SIG_SETMASK, &shim_self.later, 0, 8);
 }
 
 static u64 take(u32 me, int here)
@@ -305,11 +305,11 @@ u64 shim_serial_take(int here)
 		return 0;
 	if (unlikely(shim_replays)) /* an event's is taken when it has been compared */
 		return here && t && t->re ? (u64)shim_token_here(t) : 0;
-	if (!here || !t || t->ending)
+	if (!here || !t || shim_self.ending)
 		return take(me, here);
-	t->ending = 1;
+	shim_self.ending = 1;
 	r = take(me, here);
-	shim_serial_later(t);
+	shim_serial_later();
 	return r;
 }
 

@@ -37,7 +37,7 @@ struct msghdr;
 HIDDEN u64 shim_serial_take(int here); /* number<<3 | how; 0: it was ours already. here: not at the end of an event */
 HIDDEN void shim_serial_give(void);
 HIDDEN int shim_serial_early(int sig, const void *info, void *context); /* 1: its call is over but not written: it comes again then, */
-HIDDEN void shim_serial_later(struct thr *t); /* which is now */
+HIDDEN void shim_serial_later(void); /* which is now */
 HIDDEN void shim_serial_next(struct ev *e); /* the end of an event that was made with the token */
 HIDDEN int shim_serial_holds(const struct ev *e); /* a call that begins */
 HIDDEN u64 shim_serial_sum(const struct iovec *v, int n); /* how much all of it is; 0: it is no serial run, or cannot be known */

@@ -155,7 +155,7 @@ void shim_re_starts(struct thr *t, const void *handler)
 		shim_re_deliver(t);
 	if (!(re = t->re))
 		return;
-	if (handler && !shim_ctl.serial && shim_expect_told(shim_expect(&re->ex))) {
+	if (handler && shim_expect_told(shim_expect(&re->ex))) {
 		re->step.site = (u64)handler;
 		re->step.returns = re->step.begins = 1;
 	}

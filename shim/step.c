@@ -4,7 +4,7 @@
  * (TagPlace). Where it found the thread in our code or the C library's below it, on its way out of a call, the place is
  * where that returns to.
  *
- * In a re-execution the thread goes there by itself, from the return of the call before, or (but for serial runs) from where
+ * In a re-execution the thread goes there by itself, from the return of the call before, or from where
  * a handler begins: by a breakpoint of the processor's where the kernel gives one (perf_event_open), else by a trap after
  * each instruction. There the signal is queued with all signals blocked, and comes as our handler returns: the program's
  * handler sees what it saw. A loop passes a place more than once: registers tell the passes apart. What the call before left

@@ -34,8 +34,8 @@ static void delay(struct ev *e)
 int shim_begin_special(struct ev *e)
 {
 	e->token = 0;
-	if (unlikely(e->t->ending)) /* the call before had nothing to write */
-		shim_serial_later(e->t);
+	if (unlikely(shim_self.ending)) /* the call before had nothing to write */
+		shim_serial_later();
 	e->held = 0;
 	if (shim_ctl.serial) {
 		e->t->leaves = 0; /* a handler may have jumped away */
@@ -76,8 +76,8 @@ int shim_begin_special(struct ev *e)
  * of another. */
 void shim_end_special(struct ev *e)
 {
-	if (shim_ctl.serial && !shim_replays && !e->t->ending)
-		e->t->ending = 1;
+	if (shim_ctl.serial && !shim_replays && !shim_self.ending)
+		shim_self.ending = 1;
 	e->t->slot->call = 0;
 	if (shim_ctl.chaos && !e->held)
 		shim_chaos(e->t);

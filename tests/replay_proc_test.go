@@ -371,15 +371,20 @@ func TestReexecuteSmall(t *testing.T) {
 }
 
 // Signals that a handler lets through as it jumps away come within the jump, which is the C library's: where the addresses are the same.
+// And those that come as a fork returns, out of which a handler jumps.
 func TestReexecuteJumped(t *testing.T) {
-	bin := compile(t, filepath.Join(top, "tests", "replay", "jumped.c"))
-	for range 3 {
-		path := filepath.Join(t.TempDir(), "run.prophet")
-		if out, err := exec.Command(built(t, "prophet"), "record", "-q", "-o", path, "--", bin).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		if out, err := exec.Command(built(t, "replayd"), "--trace", path).CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
+	for _, name := range []string{"jumped", "forkjump"} {
+		bin := compile(t, filepath.Join(top, "tests", "replay", name+".c"))
+		for _, serial := range []string{"--serial=false", "--serial"} {
+			for range 3 {
+				path := filepath.Join(t.TempDir(), "run.prophet")
+				if out, err := exec.Command(built(t, "prophet"), "record", "-q", serial, "-o", path, "--", bin).CombinedOutput(); err != nil {
+					t.Fatalf("%s %s: %v: %s", name, serial, err, out)
+				}
+				if out, err := exec.Command(built(t, "replayd"), "--trace", path).CombinedOutput(); err != nil {
+					t.Errorf("%s %s: %v: %s", name, serial, err, out)
+				}
+			}
 		}
 	}
 }
