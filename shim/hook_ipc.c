@@ -27,7 +27,7 @@ static inline int begin(struct ev *e, u32 call, int id, const struct sembuf *ops
 		return 0;
 	e->f1 = n;
 	if (id >= 0 && adds(ops, n)) {
-		struct object_entry *o = shim_object_key(e->t, PROPHET_ObjSem, (u64)id, "semset");
+		struct object_entry *o = shim_object_ipc(e->t, PROPHET_ObjSem, (u64)id, "semset");
 		e->obj = o->id;
 		e->seq = shim_object_next(o);
 	}
@@ -39,7 +39,7 @@ static inline int end(struct ev *e, int id, const struct sembuf *ops, size_t n, 
 	shim_end(e, WRAP_BLOCK);
 	e->ret = shim_ret_errno(r);
 	if (id >= 0 && !e->obj) {
-		struct object_entry *o = shim_object_key(e->t, PROPHET_ObjSem, (u64)id, "semset");
+		struct object_entry *o = shim_object_ipc(e->t, PROPHET_ObjSem, (u64)id, "semset");
 		e->obj = o->id;
 		if (r == 0)
 			e->seq = shim_object_next(o);

@@ -382,20 +382,30 @@ struct object_entry *shim_object_count(u32 type, u64 key)
 	return of_run(shim_hash64(&key, sizeof key, type) | 2);
 }
 
-/* The thread that the name says has given it in the recording, when it first used it: it counts it now. */
-struct object_entry *shim_object_named(struct thr *t, u32 type, u64 id)
+/* The name that the trace gives it. The thread that the name says has given it in the recording, when it first used it: it counts it now. */
+static struct object_entry *as_named(struct thr *t, struct object_entry *e, u32 type, u64 id)
 {
-	struct object_entry *e = of_run(shim_hash64(&id, sizeof id, type) | 2);
-	u64 nth = id & 0xffffffffffull;
-	if (!e)
-		return &nowhere;
+	u64 nth = id & 0xffffffffffull, none = 0;
 	if (!__atomic_load_n(&e->id, __ATOMIC_ACQUIRE)) {
 		e->type = type;
-		__atomic_store_n(&e->id, id, __ATOMIC_RELEASE);
+		__atomic_compare_exchange_n(&e->id, &none, id, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	}
 	if (id >> 40 == t->uid && nth > t->nobj)
 		t->nobj = nth;
 	return e;
+}
+
+struct object_entry *shim_object_named(struct thr *t, u32 type, u64 id)
+{
+	struct object_entry *e = of_run(shim_hash64(&id, sizeof id, type) | 2);
+	return e ? as_named(t, e, type, id) : &nowhere;
+}
+
+struct object_entry *shim_object_ipc(struct thr *t, u32 type, u64 key, const char *detail)
+{
+	u64 id = unlikely(shim_replays) && t->re && t->re->x ? t->re->x->obj : 0;
+	struct object_entry *e = id ? of_run(shim_hash64(&key, sizeof key, type) | 2) : 0;
+	return e ? as_named(t, e, type, id) : shim_object_key(t, type, key, detail);
 }
 
 static void end(u32 type, const void *addr, int whole)

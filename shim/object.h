@@ -67,6 +67,8 @@ static inline u64 *shim_object_tag(u32 type, const void *addr)
 HIDDEN struct object_entry *shim_object_find(struct thr *t, u32 type, const void *addr);
 HIDDEN u64 shim_object_known(u32 type, const void *addr); /* the name that a private one has, or 0 */
 HIDDEN struct object_entry *shim_object_key(struct thr *t, u32 type, u64 key, const char *detail); /* of the run, by key */
+HIDDEN struct object_entry *shim_object_ipc(struct thr *t, u32 type, u64 key,
+					    const char *detail); /* the same; a re-execution calls it as the event does that is expected */
 HIDDEN struct object_entry *shim_object_count(u32 type, u64 key); /* the same, without a name: for its seq alone; NULL: there is no room */
 
 HIDDEN struct object_entry *shim_object_named(struct thr *t, u32 type, u64 id); /* of the run, by the name that a trace gives it */

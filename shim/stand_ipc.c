@@ -1,6 +1,6 @@
 /* Stand-ins for System V's objects and for POSIX message queues. The program sees the numbers that it saw then; the real
  * objects are the run's own. Operations on a set of semaphores have the order of the recording, and so has who receives from a
- * POSIX queue; messages are sent really, and what is received is the trace's.
+ * queue; messages are sent really, and what is received is the trace's.
  */
 #include "channel.h"
 #include "family.h"
@@ -55,7 +55,7 @@ static int operate(struct expect *x, int id, struct sembuf *ops, size_t n)
 	int r;
 	if (x->ret < 0)
 		return (int)shim_re_ret(x);
-	o = shim_object_key(t, PROPHET_ObjSem, (u64)id, "semset");
+	o = shim_object_ipc(t, PROPHET_ObjSem, (u64)id, "semset");
 	if ((i64)set_away(o, x) >= 0) /* one that only adds has taken its place */
 		shim_turn(t, x, x->obj, x->seq, set_away, o);
 	do
@@ -96,18 +96,57 @@ static int re_semctl(int id, int num, int cmd, ...)
 }
 STANDIN(semctl, re_semctl)
 
+#define MOMENT_MS 2
+#define MOMENT_LEAST 10000
+#define STRANGERS_MS 1000 /* after so long it comes from outside of the run */
+
 static int re_msgsnd(int id, const void *m, size_t n, int flags)
 {
 	struct expect *x = shim_re_of(CALL_msgsnd);
 	if (!x)
 		return TRUE(msgsnd)(id, m, n, flags);
-	if (x->ret == 0)
-		TRUE(msgsnd)(now_of(PROPHET_IDMsg, id), m, n, flags | IPC_NOWAIT);
+	flags = shim_self.thr->re->ex.serial ? flags | IPC_NOWAIT : flags & ~IPC_NOWAIT; /* room may be made by whose turn is later */
+	while (x->ret == 0 && TRUE(msgsnd)(now_of(PROPHET_IDMsg, id), m, n, flags) < 0 && errno == EINTR && !shim_re_detached())
+		;
 	return (int)shim_re_ret(x);
 }
 STANDIN(msgsnd, re_msgsnd)
 
-/* The real message is taken out, so that there is room for the next. */
+/* In the recorded order, a message that really comes: the sender has done what it did before. Under --serial the turns say so, and what is
+ * received is the trace's, whatever there is. */
+static ssize_t receive_sent(const struct expect *x, int id, void *m, size_t n, long type, int flags)
+{
+	static u32 strangers; /* send what is received here */
+	struct thr *t = shim_self.thr;
+	struct timespec ts = {0, MOMENT_LEAST};
+	u64 waited;
+	ssize_t r;
+	if (x->seq && !t->re->alone) {
+		struct object_entry *o = shim_object_ipc(t, PROPHET_ObjFd, (u64)id, "msgq");
+		if (set_away(o, x))
+			shim_turn(t, x, x->obj, x->seq, set_away, o);
+	}
+	for (waited = 0;; waited += (u64)ts.tv_nsec) {
+		r = TRUE(msgrcv)(now_of(PROPHET_IDMsg, id), m, n, type, flags | IPC_NOWAIT | (x->data ? MSG_NOERROR : 0));
+		if (r >= 0 || (errno != ENOMSG && errno != EINTR))
+			return r;
+		if (shim_re_detached())
+			return TRUE(msgrcv)(now_of(PROPHET_IDMsg, id), m, n, type, flags);
+		if (x->data && (strangers || t->re->ex.serial || waited >= STRANGERS_MS * 1000000ull)) {
+			strangers = 1;
+			return 0;
+		}
+		shim_re_waits(t, x->obj);
+		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+			shim_re_stop(t, PROPHET_TurnWaits);
+		if (ts.tv_nsec < MOMENT_MS * 1000000)
+			ts.tv_nsec *= 2;
+		sys(SYS_nanosleep, &ts, 0);
+		shim_park();
+		shim_re_goes_on(t);
+	}
+}
+
 static ssize_t re_msgrcv(int id, void *m, size_t n, long type, int flags)
 {
 	struct expect *x = shim_re_of(CALL_msgrcv);
@@ -116,7 +155,7 @@ static ssize_t re_msgrcv(int id, void *m, size_t n, long type, int flags)
 		return TRUE(msgrcv)(id, m, n, type, flags);
 	if (x->ret < 0)
 		return (ssize_t)shim_re_ret(x);
-	r = TRUE(msgrcv)(now_of(PROPHET_IDMsg, id), m, n, type, x->data ? flags | IPC_NOWAIT : flags);
+	r = receive_sent(x, id, m, n, type, flags);
 	if (!x->data)
 		return r;
 	feed_data(x, m, n + sizeof(long));
@@ -163,7 +202,6 @@ STANDIN(shmctl, re_shmctl)
  * needs no turn, but may need room that one makes whose turn is later: at its own turn it goes on without, and who then misses a message
  * does, too. What they are told is the trace's. */
 #define MISSED_MS 100 /* where the one that was not sent was another queue's */
-#define MOMENT_MS 2
 
 static int in_turns(const struct thr *t)
 {

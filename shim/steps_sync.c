@@ -39,12 +39,12 @@ int shim_thrd_err(int r)
 
 u64 shim_obj_semset(struct thr *t, int id)
 {
-	return id < 0 ? 0 : shim_object_key(t, PROPHET_ObjSem, (u64)id, "semset")->id;
+	return id < 0 ? 0 : shim_object_ipc(t, PROPHET_ObjSem, (u64)id, "semset")->id;
 }
 
 u64 shim_obj_msgq(struct thr *t, int id)
 {
-	return id < 0 ? 0 : shim_object_key(t, PROPHET_ObjFd, (u64)id, "msgq")->id;
+	return id < 0 ? 0 : shim_object_ipc(t, PROPHET_ObjFd, (u64)id, "msgq")->id;
 }
 
 void shim_do_msgsnd(struct ev *e, const void *m, size_t n)
@@ -53,8 +53,10 @@ void shim_do_msgsnd(struct ev *e, const void *m, size_t n)
 		shim_data_slow(e, PROPHET_InputsHash, m, n + sizeof(long));
 }
 
-void shim_do_msgrcv(struct ev *e, const void *m)
+void shim_do_msgrcv(struct ev *e, int id, const void *m)
 {
+	if (e->ret >= 0 && !shim_ctl.serial && (!shim_replays || (e->x && e->x->seq))) /* old traces have none */
+		e->seq = shim_object_next(shim_object_ipc(e->t, PROPHET_ObjFd, (u64)id, "msgq"));
 	if (e->ret >= 0 && shim_ctl.inputs)
 		shim_data_slow(e, shim_ctl.inputs == PROPHET_InputsHash ? PROPHET_InputsHash : PROPHET_InputsFull, m, (u64)e->ret + sizeof(long));
 }

@@ -176,7 +176,7 @@ EXPORT LEAP ssize_t msgrcv(int id, void *m, size_t n, long type, int flags)
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
 	e.f3 = (u64)(type);
-	shim_do_msgrcv(&e, m);
+	shim_do_msgrcv(&e, id, m);
 	shim_done(&e);
 	return r;
 }

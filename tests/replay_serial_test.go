@@ -130,6 +130,7 @@ func TestSerialSent(t *testing.T) {
 func TestSerialQueued(t *testing.T) {
 	t.Parallel()
 	replayed(t, 3, "queued.c")
+	serially(t, 3, t.TempDir(), filepath.Dir(built(t, "prophet")), nil, []string{compile(t, filepath.Join(top, "tests", "replay", "queued.c")), "threads", "sysv"})
 }
 
 // What the kernel moves from one descriptor to another is as much as then, however much there is, or room for: 95 of 96 of these differed, all but
