@@ -171,16 +171,36 @@ void shim_input_addr_of(struct ev *e, const struct sockaddr *addr, u32 len)
 		input_is(e, shim_put_addr(e->inbuf, addr, len));
 }
 
-/* The kernel tells the length that the address has, and may have written less of it. */
+/* The kernel tells the length that the address has, and may have written less of it, at a page's end, too. */
 static int addr_came(const struct sockaddr *addr, u64 len)
 {
-	return addr && len >= 2 && len <= ADDR_MAX && shim_may_read(addr, len);
+	return addr && len >= 2 && len <= ADDR_MAX && shim_may_read(addr, 2);
+}
+
+/* As shim_put_addr, of one that came. What was not written is what was there; but a path gets the length that was told. */
+static u8 *put_came(u8 *p, const struct sockaddr *addr, u64 len)
+{
+	u8 a[ADDR_MAX];
+	u16 family;
+	u64 n = 4096 - ((u64)addr & 4095);
+	if (n > len || shim_may_read(addr, len))
+		n = len;
+	shim_zero(a, sizeof a);
+	shim_copy(a, addr, n);
+	shim_copy(&family, a, 2);
+	if (family == AF_UNIX && len > 3 && a[2]) {
+		for (n = 3; n < len && a[n]; n++)
+			;
+		shim_zero(a + n, len - n);
+		return put_bytes(put_v(p, family), a + 2, len - 3); /* without the zero that ends it */
+	}
+	return shim_put_addr(p, a, len);
 }
 
 void shim_input_from(struct ev *e, const struct sockaddr *addr, const socklen_t *len)
 {
 	if (e->ret >= 0 && addr && len && addr_came(addr, *len))
-		input_is(e, shim_put_addr(e->inbuf, addr, *len));
+		input_is(e, put_came(e->inbuf, addr, *len));
 }
 
 static u8 *put_name(u8 *p, int fd, int peer, u16 *family)
@@ -302,19 +322,29 @@ void shim_do_recvmsg(struct ev *e, int fd, const struct msghdr *msg, int flags)
 	shim_data_iov(e, fd, msg->msg_iov, (i64)msg->msg_iovlen, shim_got(fd, iov_bytes(msg->msg_iov, msg->msg_iovlen), flags, e->ret));
 }
 
+static int msg_addr(const struct msghdr *msg, int in)
+{
+	return addr_came(msg->msg_name, msg->msg_namelen) && (in || shim_may_read(msg->msg_name, msg->msg_namelen));
+}
+
+static u8 *put_msg_addr(u8 *p, const struct msghdr *msg, int in)
+{
+	if (!msg_addr(msg, in))
+		return shim_put_addr(p, 0, 0);
+	return in ? put_came(p, msg->msg_name, msg->msg_namelen) : shim_put_addr(p, msg->msg_name, msg->msg_namelen);
+}
+
 /* V family, S address, V flags, then for each control message V level, V type, V length, S its first bytes. */
 void shim_input_msg(struct ev *e, const struct msghdr *msg, int in)
 {
 	const struct cmsghdr *c;
 	u8 *p = e->inbuf, *limit = e->inbuf + INPUT_ROOM - INPUT_ITEM;
 	u64 at = 0, n;
-	int addr;
 	if (e->ret < 0)
 		return;
-	addr = msg->msg_name && addr_came(msg->msg_name, msg->msg_namelen);
-	if (!addr && !(in && msg->msg_flags) && !(msg->msg_control && msg->msg_controllen))
+	if (!msg_addr(msg, in) && !(in && msg->msg_flags) && !(msg->msg_control && msg->msg_controllen))
 		return;
-	p = shim_put_addr(p, msg->msg_name, addr ? msg->msg_namelen : 0);
+	p = put_msg_addr(p, msg, in);
 	p = put_v(p, in ? (u32)msg->msg_flags : 0);
 	while ((c = next_control(msg, &at))) {
 		n = c->cmsg_len - sizeof *c;
@@ -401,7 +431,7 @@ void shim_do_mmsg(struct ev *e, int fd, const struct mmsghdr *vec, int in)
 }
 
 /* For each message V length, V flags, V family, S address. */
-void shim_input_msgs(struct ev *e, const struct mmsghdr *vec)
+void shim_input_msgs(struct ev *e, const struct mmsghdr *vec, int in)
 {
 	u8 *p = e->inbuf, *limit = e->inbuf + INPUT_ROOM - ADDR_MAX - INPUT_ITEM;
 	i64 k;
@@ -413,7 +443,7 @@ void shim_input_msgs(struct ev *e, const struct mmsghdr *vec)
 		}
 		p = put_v(p, vec[k].msg_len);
 		p = put_v(p, (u32)m->msg_flags);
-		p = shim_put_addr(p, m->msg_name, m->msg_name && addr_came(m->msg_name, m->msg_namelen) ? m->msg_namelen : 0);
+		p = put_msg_addr(p, m, in);
 	}
 	if (e->ret > 0)
 		input_is(e, p);

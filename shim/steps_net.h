@@ -139,7 +139,7 @@ static inline void shim_do_sendmsg(struct ev *e, int fd, const struct msghdr *ms
 HIDDEN void shim_do_recvmsg(struct ev *e, int fd, const struct msghdr *msg, int flags);
 HIDDEN void shim_input_msg(struct ev *e, const struct msghdr *msg, int in); /* address, flags, what came beside the data */
 HIDDEN void shim_do_mmsg(struct ev *e, int fd, const struct mmsghdr *vec, int in);
-HIDDEN void shim_input_msgs(struct ev *e, const struct mmsghdr *vec);
+HIDDEN void shim_input_msgs(struct ev *e, const struct mmsghdr *vec, int in);
 
 /* Readiness. */
 HIDDEN void shim_input_polled(struct ev *e, const struct pollfd *fds, u64 n);

@@ -5875,7 +5875,7 @@ EXPORT LEAP int sendmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags)
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_input_msgs(&e, vec);
+	shim_input_msgs(&e, vec, 0);
 	shim_do_mmsg(&e, fd, vec, 0);
 	shim_done(&e);
 	return r;
@@ -6082,7 +6082,7 @@ EXPORT LEAP int recvmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags,
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
-	shim_input_msgs(&e, vec);
+	shim_input_msgs(&e, vec, 1);
 	shim_do_mmsg(&e, fd, vec, 1);
 	shim_done(&e);
 	return r;

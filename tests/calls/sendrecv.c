@@ -26,6 +26,44 @@ static void *waits(void *fd)
 	return 0;
 }
 
+/* An address longer than its room is cut and told in full; here nothing can be read behind its room. */
+static void cut(void)
+{
+	struct sockaddr_un name = {AF_UNIX, "sendrecv-of-test"};
+	char path[] = "/tmp/calls-sendrecv-XXXXXX", c;
+	char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *at;
+	socklen_t rooms[] = {2, 3, 7, 19, 60}, n;
+	int sv[2], i, k;
+	if (!mkdtemp(path) || chdir(path) || socketpair(AF_UNIX, SOCK_STREAM, 0, sv) || bind(sv[1], (void *)&name, sizeof name))
+		return;
+	munmap(page + 4096, 4096);
+	for (k = 0; k < 2; k++)
+		for (i = 0; i < 5; i++) {
+			struct iovec v = {&c, 1};
+			struct mmsghdr m = {.msg_hdr = {.msg_iov = &v, .msg_iovlen = 1, .msg_namelen = rooms[i]}};
+			n = rooms[i];
+			at = page + (k ? 4096 - n : 2048);
+			m.msg_hdr.msg_name = at;
+			memset(page, 'x', 4096);
+			send(sv[1], "abc", 3, 0);
+			show("address cut", recvfrom(sv[0], &c, 1, 0, (void *)at, &n));
+			printf("told %d wrote %.*s\n", (int)n, k ? (int)rooms[i] - 2 : 24, at + 2);
+			memset(page, 'x', 4096);
+			show("of a message", recvmsg(sv[0], &m.msg_hdr, 0));
+			printf("told %d wrote %.*s\n", (int)m.msg_hdr.msg_namelen, k ? (int)rooms[i] - 2 : 24, at + 2);
+			memset(page, 'x', 4096);
+			m.msg_hdr.msg_namelen = rooms[i];
+			show("of many", recvmmsg(sv[0], &m, 1, 0, 0));
+			printf("told %d wrote %.*s\n", (int)m.msg_hdr.msg_namelen, k ? (int)rooms[i] - 2 : 24, at + 2);
+		}
+	unlink(name.sun_path);
+	chdir("/");
+	rmdir(path);
+	close(sv[0]);
+	close(sv[1]);
+	munmap(page, 4096);
+}
+
 int main(void)
 {
 	int sv[2], dg[2], u, w, i, fd;
@@ -166,6 +204,7 @@ int main(void)
 	pthread_cancel(t);
 	pthread_join(t, &got);
 	printf("recv is a cancellation point %d\n", got == PTHREAD_CANCELED);
+	cut();
 	close(sv[0]);
 	show("end", recv(sv[1], c, 10, 0));
 	show("broken", send(sv[1], b, 1, MSG_NOSIGNAL));
