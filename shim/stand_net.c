@@ -420,6 +420,10 @@ static int re_recvmmsg(int fd, struct mmsghdr *vec, unsigned n, int flags, struc
 		data += mine;
 		left -= mine;
 	}
+	if (x->ret > 0 && tmo) {
+		tmo->tv_sec = (time_t)(x->f3 / 1000000000u);
+		tmo->tv_nsec = (long)(x->f3 % 1000000000u);
+	}
 	return (int)shim_re_ret(x);
 }
 STANDIN(recvmmsg, re_recvmmsg)

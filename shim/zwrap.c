@@ -6082,6 +6082,7 @@ EXPORT LEAP int recvmmsg(int fd, struct mmsghdr *vec, unsigned int n, int flags,
 	e.obj = shim_obj_fd(e.t, fd);
 	e.f1 = (u64)(n);
 	e.f2 = (u64)(flags);
+	e.f3 = (u64)((r>0&&tmo?shim_ns(tmo):0));
 	shim_input_msgs(&e, vec, 1);
 	shim_do_mmsg(&e, fd, vec, 1);
 	shim_done(&e);

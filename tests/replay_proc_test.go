@@ -353,9 +353,9 @@ func TestReexecuteSignalStorm(t *testing.T) {
 // ended themselves, or signalled who waited for them; calls by number; locks that could not be destroyed;
 // signals at the end of calls that called others, or of quick ones that free something; children that were ended before they did anything;
 // signals from outside on the way to one of the trace, or as a call was over; streams opened to append beside threads that open; /proc of
-// processes outside.
+// processes outside; what is left of a time.
 func TestReexecuteSmall(t *testing.T) {
-	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced", "unborn", "freed", "nested", "append", "moved", "exits", "strangers", "over"} {
+	for _, name := range []string{"cancelled", "piped", "bynumber", "busy", "onced", "unborn", "freed", "nested", "append", "moved", "exits", "strangers", "over", "remains"} {
 		for _, options := range []string{"", "serial"} {
 			t.Run(name+options, func(t *testing.T) {
 				t.Parallel()
