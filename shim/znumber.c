@@ -483,6 +483,34 @@ static FAR long sendmsg_number(void *pc, long n_, const long *a_)
 }
 #endif
 
+#ifdef SYS_sendmmsg
+static FAR long sendmmsg_number(void *pc, long n_, const long *a_)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int fd = (int)a_[0];
+	struct mmsghdr *vec = (struct mmsghdr *)a_[1];
+	unsigned int n = (unsigned int)a_[2];
+	int flags = (int)a_[3];
+	int r;
+	if (!shim_begin_out(&e, CALL_sendmmsg, CLASS_net, pc, fd, n == 1 ? shim_serial_message(&vec->msg_hdr) : 0))
+		return shim_replays ? REAL(sendmmsg)(fd, vec, n, flags) : (int)shim_by_number(n_, a_);
+	e.inbuf = answer;
+	r = shim_replays ? REAL(sendmmsg)(fd, vec, n, flags) : (int)shim_by_number(n_, a_);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 1))
+		r = shim_replays ? REAL(sendmmsg)(fd, vec, n, flags) : (int)shim_by_number(n_, a_);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	shim_input_msgs(&e, vec, 0);
+	shim_do_mmsg(&e, fd, vec, 0);
+	shim_done(&e);
+	return r;
+}
+#endif
+
 #ifdef SYS_recvfrom
 static FAR long recvfrom_number(void *pc, long n_, const long *a_)
 {
@@ -535,6 +563,36 @@ static FAR long recvmsg_number(void *pc, long n_, const long *a_)
 	e.f2 = (u64)(shim_msg_pieces(&e,msg));
 	shim_input_msg(&e, msg, 1);
 	shim_do_recvmsg(&e, fd, msg, flags);
+	shim_done(&e);
+	return r;
+}
+#endif
+
+#ifdef SYS_recvmmsg
+static FAR long recvmmsg_number(void *pc, long n_, const long *a_)
+{
+	struct ev e;
+	u8 answer[INPUT_ROOM];
+	int fd = (int)a_[0];
+	struct mmsghdr *vec = (struct mmsghdr *)a_[1];
+	unsigned int n = (unsigned int)a_[2];
+	int flags = (int)a_[3];
+	struct timespec *tmo = (struct timespec *)a_[4];
+	int r;
+	if (!shim_begin(&e, CALL_recvmmsg, CLASS_net, pc))
+		return shim_replays ? REAL(recvmmsg)(fd, vec, n, flags, tmo) : (int)shim_by_number(n_, a_);
+	e.inbuf = answer;
+	r = shim_replays ? REAL(recvmmsg)(fd, vec, n, flags, tmo) : (int)shim_by_number(n_, a_);
+	while (unlikely(r == -1) && shim_broken(e.begin, fd, 0))
+		r = shim_replays ? REAL(recvmmsg)(fd, vec, n, flags, tmo) : (int)shim_by_number(n_, a_);
+	shim_end(&e, WRAP_BLOCK);
+	e.ret = shim_ret_errno((i64)r);
+	e.obj = shim_obj_fd(e.t, fd);
+	e.f1 = (u64)(n);
+	e.f2 = (u64)(flags);
+	e.f3 = (u64)((r>0&&tmo?shim_ns(tmo):0));
+	shim_input_msgs(&e, vec, 1);
+	shim_do_mmsg(&e, fd, vec, 1);
 	shim_done(&e);
 	return r;
 }
@@ -891,6 +949,11 @@ FAR int shim_number(void *pc, long n, const long *a, long *r)
 		*r = sendmsg_number(pc, n, a);
 		return 1;
 #endif
+#ifdef SYS_sendmmsg
+	case SYS_sendmmsg:
+		*r = sendmmsg_number(pc, n, a);
+		return 1;
+#endif
 #ifdef SYS_recvfrom
 	case SYS_recvfrom:
 		*r = recvfrom_number(pc, n, a);
@@ -899,6 +962,11 @@ FAR int shim_number(void *pc, long n, const long *a, long *r)
 #ifdef SYS_recvmsg
 	case SYS_recvmsg:
 		*r = recvmsg_number(pc, n, a);
+		return 1;
+#endif
+#ifdef SYS_recvmmsg
+	case SYS_recvmmsg:
+		*r = recvmmsg_number(pc, n, a);
 		return 1;
 #endif
 #ifdef SYS_poll

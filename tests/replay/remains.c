@@ -1,7 +1,8 @@
-// recvmmsg tells what is left of the time that it was given, if anything came.
+// recvmmsg tells what is left of the time that it was given, if anything came; by its number, too.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int main(void)
@@ -17,5 +18,13 @@ int main(void)
 	printf("%d %.2s, %d.%09ld\n", r, b, (int)ts.tv_sec, ts.tv_nsec);
 	r = recvmmsg(s[0], m, 2, MSG_DONTWAIT, &ts);
 	printf("%d, %d.%09ld\n", r, (int)ts.tv_sec, ts.tv_nsec);
+	b[0] = 'C';
+	b[1] = 'D';
+	r = (int)syscall(SYS_sendmmsg, s[1], m, 2, 0);
+	printf("%d %u %u\n", r, m[0].msg_len, m[1].msg_len);
+	b[0] = b[1] = 'x';
+	ts.tv_sec = 5;
+	r = (int)syscall(SYS_recvmmsg, s[0], m, 2, 0, &ts);
+	printf("%d %.2s, %d.%09ld\n", r, b, (int)ts.tv_sec, ts.tv_nsec);
 	return 0;
 }
