@@ -72,7 +72,7 @@ func (r *results) table() []byte {
 		"Of programs with several threads or\nprocesses two other ways are issued beside: home's path with each lock in home's order, and home's times between calls without any locks.\nStrictly is how many rounds it takes to stop at each lock that comes in another order, and each other result; no more than so many were made." +
 		"\nWhere `prophet sense` had found that the program minds sharing a core, issues walked as much memory as is noted.\n\n")
 	if !r.Whole {
-		b.WriteString("The last run of all pairs was not finished: each stands as it was measured last.\n\n")
+		b.WriteString("The last run of all pairs was not finished: each stands as it was measured last. Those measured again were chosen, mostly as they had been far off, which flatters the whole.\n\n")
 	}
 	b.Write(r.bars())
 	b.WriteString("\n![predicted against real](accuracy.svg)\n\n")
