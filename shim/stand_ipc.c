@@ -97,8 +97,21 @@ static int re_semctl(int id, int num, int cmd, ...)
 STANDIN(semctl, re_semctl)
 
 #define MOMENT_MS 2
-#define MOMENT_LEAST 10000
+#define MOMENT_LEAST 10000 /* ns */
 #define STRANGERS_MS 1000 /* after so long it comes from outside of the run */
+
+/* Waits for so many ns for a message, or on q for one; -1: nothing tells that there is one. */
+static void moment(struct thr *t, mqd_t q, u64 object, u64 ns)
+{
+	struct pollfd p = {q, POLLIN, 0};
+	struct timespec ts = {0, (long)ns};
+	shim_re_waits(t, object);
+	if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
+		shim_re_stop(t, PROPHET_TurnWaits);
+	sys(SYS_ppoll, &p, 1, &ts, 0, 0);
+	shim_park();
+	shim_re_goes_on(t);
+}
 
 static int re_msgsnd(int id, const void *m, size_t n, int flags)
 {
@@ -118,15 +131,14 @@ static ssize_t receive_sent(const struct expect *x, int id, void *m, size_t n, l
 {
 	static u32 strangers; /* send what is received here */
 	struct thr *t = shim_self.thr;
-	struct timespec ts = {0, MOMENT_LEAST};
-	u64 waited;
+	u64 waited, ns = MOMENT_LEAST;
 	ssize_t r;
 	if (x->seq && !t->re->alone) {
 		struct object_entry *o = shim_object_ipc(t, PROPHET_ObjFd, (u64)id, "msgq");
 		if (set_away(o, x))
 			shim_turn(t, x, x->obj, x->seq, set_away, o);
 	}
-	for (waited = 0;; waited += (u64)ts.tv_nsec) {
+	for (waited = 0;; waited += ns) {
 		r = TRUE(msgrcv)(now_of(PROPHET_IDMsg, id), m, n, type, flags | IPC_NOWAIT | (x->data ? MSG_NOERROR : 0));
 		if (r >= 0 || (errno != ENOMSG && errno != EINTR))
 			return r;
@@ -136,14 +148,9 @@ static ssize_t receive_sent(const struct expect *x, int id, void *m, size_t n, l
 			strangers = 1;
 			return 0;
 		}
-		shim_re_waits(t, x->obj);
-		if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
-			shim_re_stop(t, PROPHET_TurnWaits);
-		if (ts.tv_nsec < MOMENT_MS * 1000000)
-			ts.tv_nsec *= 2;
-		sys(SYS_nanosleep, &ts, 0);
-		shim_park();
-		shim_re_goes_on(t);
+		if (ns < MOMENT_MS * 1000000)
+			ns *= 2;
+		moment(t, -1, x->obj, ns);
 	}
 }
 
@@ -244,18 +251,6 @@ static int not_sent(void)
 	return 0;
 }
 
-static void moment(struct thr *t, mqd_t q)
-{
-	struct pollfd p = {q, POLLIN, 0};
-	struct timespec ts = {0, MOMENT_MS * 1000000};
-	shim_re_waits(t, shim_fd_known(q));
-	if (__atomic_load_n(&shim_index->diverged, __ATOMIC_ACQUIRE))
-		shim_re_stop(t, PROPHET_TurnWaits);
-	sys(SYS_ppoll, &p, 1, &ts, 0, 0);
-	shim_park();
-	shim_re_goes_on(t);
-}
-
 static u64 queue_away(const void *queue, const struct expect *x)
 {
 	return x->f3 - 1 - __atomic_load_n(&((const struct object_entry *)queue)->seq, __ATOMIC_ACQUIRE);
@@ -271,7 +266,7 @@ static ssize_t receives_next(const struct expect *x, mqd_t q, char *m, size_t n,
 		shim_turn(t, x, PROPHET_ReplayQueue, x->f3, queue_away, o);
 	while ((r = TRUE(mq_receive)(q, m, n, prio)) < 0 && (errno == EINTR || errno == EAGAIN) && !shim_re_detached())
 		if (errno == EAGAIN)
-			moment(t, q);
+			moment(t, q, shim_fd_known(q), MOMENT_MS * 1000000);
 	if (o && r >= 0) {
 		__atomic_store_n(&o->seq, x->f3, __ATOMIC_RELEASE);
 		shim_turn_next(PROPHET_ReplayQueue, x->f3);
@@ -293,7 +288,7 @@ static ssize_t receives(const struct expect *x, mqd_t q, char *m, size_t n, unsi
 			return 0;
 		if (!is_full(r) && r != -EINTR)
 			break;
-		moment(t, q);
+		moment(t, q, shim_fd_known(q), MOMENT_MS * 1000000);
 	}
 	return TRUE(mq_receive)(q, m, n, prio);
 }

@@ -137,12 +137,10 @@ HIDDEN int shim_thrd_err(int r);
 HIDDEN u64 shim_obj_semset(struct thr *t, int id);
 HIDDEN u64 shim_obj_msgq(struct thr *t, int id);
 
-/* Messages are data from outside like a socket's. */
+/* Messages are data from outside like a socket's. Who has got one takes the next place among those that got one of that queue, in
+ * whichever process: a POSIX queue's is a number of the event, System V's the event's place. Under --serial the turns tell it, and it is 0. */
 HIDDEN void shim_do_msgsnd(struct ev *e, const void *m, size_t n);
-HIDDEN void shim_do_msgrcv(struct ev *e, int id,
-			   const void *m); /* who has got a message takes a place among those that got one of that queue; under --serial the turns tell it */
-
-/* Who has got a message takes the next place among those that got one of that queue, in whichever process; under --serial the turns tell it, and it is 0. */
+HIDDEN void shim_do_msgrcv(struct ev *e, int id, const void *m);
 HIDDEN struct object_entry *shim_queue(int q); /* NULL: it is none, or there is no room */
 HIDDEN void shim_do_received(struct ev *e, int q);
 
